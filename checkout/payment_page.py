@@ -313,7 +313,7 @@ def _render(
 ) -> HttpResponse:
     """A page in the shopper's language with the merchant's name, logo and colours, where a merchant is known."""
     owner = row or link
-    words = build_language_context(request, owner.request.get("locale", "") if owner is not None else "")
+    words = build_language_context(request, owner.request.get("locale", "") if owner is not None else None)
     merchant = owner.merchant.name if owner is not None else ""
     context |= words | {
         "merchant": merchant,

@@ -286,6 +286,11 @@ function addSearch() {
     asked = query;
     if (!query) return close();
     const answer = await fetch(`/docs/search.json?q=${encodeURIComponent(query)}`);
+    if (asked !== query) return undefined;
+    if (answer.status === 429) {
+      timer = setTimeout(look, 1000 * Number(answer.headers.get("Retry-After") || 1));
+      return undefined;
+    }
     const { found } = await answer.json();
     if (asked !== query) return undefined;
     if (found.length) {

@@ -83,7 +83,11 @@ _CAMEL: Final = re.compile("(?<=[a-z0-9])(?=[A-Z])")
 _BLOCK_END: Final = re.compile("</(?:p|li|td|th|pre|div|h[1-6])>")
 _NO_WORD: Final = re.compile("[^a-z0-9]+")
 _LAST_CHARACTER: Final = chr(0x10FFFF)
+MAX_INDEX_WAITERS: Final = 2
+"""Requests of a process that wait while its index is made: further ones are refused, so that threads stay free."""
+MAX_INDEX_WAIT_S: Final = 10.0
 _making: Final = threading.Lock()
+_waiters: Final = threading.BoundedSemaphore(MAX_INDEX_WAITERS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,6 +297,28 @@ class SearchIndex:
 def _find_range(ordered: tuple[str, ...], begins: str) -> tuple[int, int]:
     """Those that begin with ``begins``: from the first to the one behind the last."""
     return bisect_left(ordered, begins), bisect_left(ordered, f"{begins}{_LAST_CHARACTER}")
+
+
+def wait_for_search_index(live: bool) -> bool:
+    """Whether the index can be searched. The first search of a process has it made by a thread of its own: it takes
+    over a second of CPU, which no stranger's request pays for (goal P17). A few wait for it; False for the others."""
+    maker = _start_search_index(live)
+    if not maker.is_alive():
+        return True
+    if not _waiters.acquire(blocking=False):
+        return False
+    try:
+        maker.join(MAX_INDEX_WAIT_S)
+    finally:
+        _waiters.release()
+    return not maker.is_alive()
+
+
+@cache
+def _start_search_index(live: bool) -> threading.Thread:
+    maker = threading.Thread(target=load_search_index, args=(live,), name="search-index", daemon=True)
+    maker.start()
+    return maker
 
 
 def load_search_index(live: bool) -> SearchIndex:

@@ -36,7 +36,7 @@ from gateway.portal.highlight import highlight_json, highlight_sample
 from gateway.portal.openapi_examples import add_answer_examples
 from gateway.portal.sample_code import format_sample, list_sample_languages
 from gateway.portal.samples import API_SAMPLES, SAMPLE_BASE_URL, SAMPLES_BY_ENDPOINT, ApiSample
-from gateway.portal.search import find_request_page, search_docs
+from gateway.portal.search import find_request_page, search_docs, wait_for_search_index
 from gateway.portal.search_budget import SEARCH_RETRY_AFTER_S, spend_search
 from gateway.portal.self_test_checks import build_check_key
 
@@ -175,8 +175,9 @@ def search_view(request: HttpRequest) -> HttpResponse:
 
 
 def _refuse_search(query: str) -> HttpResponse | None:
-    """The refusal of a search while this process has searched as much as it may; None: go ahead."""
-    if not query.strip() or spend_search():
+    """The refusal of a search while this process has searched as much as it may, or makes its index and enough wait for
+    that; None: go ahead."""
+    if not query.strip() or (spend_search() and wait_for_search_index(settings.IS_LIVE)):
         return None
     refusal = JsonResponse({"found": [], "message": "Too many searches at a time: try again in a second."}, status=429)
     refusal["Retry-After"] = str(SEARCH_RETRY_AFTER_S)

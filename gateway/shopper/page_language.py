@@ -13,14 +13,16 @@ from django.http import HttpRequest
 from gateway.core import languages
 
 
-def build_language_context(request: HttpRequest, merchants: str = "") -> dict[str, Any]:
+def build_language_context(request: HttpRequest, merchants: str | None = "") -> dict[str, Any]:
     """Template context: ``locale``, ``lang`` and ``dir`` for the document, ``t`` with the texts by key. ``merchants``:
-    the payment's locale."""
-    requested = request.POST.get("locale") or request.GET.get("locale") or ""
+    the payment's locale; None where nothing is at the address: then a form that was sent there is not read, which a
+    stranger could make as dear as a form may be (decision 0050)."""
+    posted = request.POST.get("locale", "") if merchants is not None else ""
+    requested = posted or request.GET.get("locale") or ""
     header = request.headers.get("Accept-Language", "")
     code = (
         languages.resolve_language(requested)
-        or languages.resolve_language(merchants)
+        or languages.resolve_language(merchants or "")
         or languages.negotiate_language(header)
     )
     texts = languages.load_page_texts(code)

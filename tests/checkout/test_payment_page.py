@@ -113,6 +113,14 @@ def test_no_page_is_kept_framed_or_named_to_others(api: Api) -> None:
         assert not foreign
 
 
+@pytest.mark.parametrize("path", ["/pay/unknown", "/pay/unknown/receipt"])
+def test_a_form_that_is_sent_where_nothing_is_stays_unread(db: None, path: str) -> None:
+    """Anybody may send one: 400 fields cost 5.8 ms on a busy machine, where 5 are allowed."""
+    answer = Client().post(path, {f"card.name{number}": "x" for number in range(300)})
+    assert answer.status_code == 404
+    assert not hasattr(answer.wsgi_request, "_post")
+
+
 @pytest.mark.parametrize("code", languages.LANGUAGE_CODES)
 def test_every_page_speaks_every_language(api: Api, code: str) -> None:
     iso, direction = languages.iso_language_code(code), languages.text_direction(code)

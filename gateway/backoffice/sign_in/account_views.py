@@ -12,6 +12,7 @@ from django.contrib.auth.models import User
 from django.contrib.auth.tokens import default_token_generator
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.encoding import force_bytes
@@ -146,8 +147,7 @@ def accept_invitation(site: Any, request: HttpRequest, ident: str, token: str) -
     """The page that an invitation link opens: it sets the password."""
     user = _find_invited_user(ident)
     if user is None or not default_token_generator.check_token(user, token):
-        context = session.build_page_context(site, request, title=_("This link is not good any more"), form=None)
-        return TemplateResponse(request, "admin/welcome.html", context, status=404)
+        return render(request, "admin/invitation-ended.html", status=404)
     form = AdminPasswordChangeForm(user, request.POST or None)
     form.fields.pop("usable_password", None)
     if request.method == "POST" and form.is_valid():

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import re
 import sys
+import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from types import FrameType
 from typing import Any
 
@@ -180,6 +184,37 @@ def test_searches_come_at_once_and_are_earned_again() -> None:
     assert not budget.spend(50.04)
     assert budget.spend(50.11)
     assert [budget.spend(500.0) for _ in range(100)].count(True) == 60
+
+
+@pytest.fixture
+def unmade(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """A process that has no index yet; it is made when the event is set."""
+    allowed, load = threading.Event(), search.load_search_index
+    monkeypatch.setattr(search, "load_search_index", lambda live: allowed.wait(60) and load(live))
+    monkeypatch.setattr(search, "_start_search_index", cache(search._start_search_index.__wrapped__))
+    yield allowed
+    allowed.set()
+    search_budget.SEARCH_BUDGET.refill()
+
+
+def test_the_first_search_of_a_process_does_not_make_the_index_itself(unmade: threading.Event) -> None:
+    """It took 1.3 s of CPU, and all threads could wait for it."""
+    with ThreadPoolExecutor(max_workers=search.MAX_INDEX_WAITERS) as others:
+        waiting = [others.submit(search.wait_for_search_index, False) for _ in range(search.MAX_INDEX_WAITERS)]
+        while search._waiters._value:  # all of them have begun to wait
+            time.sleep(0.001)
+        answer = Client().get("/docs/search.json", {"q": "refund"})
+        assert (answer.status_code, answer["Retry-After"], answer.json()["found"]) == (429, "1", [])
+        unmade.set()
+        assert [one.result() for one in waiting] == [True, True]
+    assert Client().get("/docs/search.json", {"q": "refund"}).json()["found"]
+
+
+def test_whoever_waits_for_the_index_does_not_wait_for_ever(
+    unmade: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "MAX_INDEX_WAIT_S", 0.01)
+    assert Client().get("/docs/search", {"q": "refund"}).status_code == 429
 
 
 def test_the_page_without_a_query_is_not_counted(spent: None) -> None:
