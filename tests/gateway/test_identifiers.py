@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
-from uuid_utils import uuid7
+from uuid_utils import compat
 
 from gateway.core import identifiers
 
@@ -15,8 +15,7 @@ NOON = datetime(2026, 5, 14, 12, 0, tzinfo=UTC)
 
 @pytest.mark.parametrize(("milliseconds", "after"), [(0, True), (1, True), (-1, False), (-86_400_000, False)])
 def test_rows_made_from_a_moment_on_have_its_first_id_or_a_later_one(milliseconds: int, after: bool) -> None:
-    seconds, rest = divmod(int(NOON.timestamp() * 1000) + milliseconds, 1000)
-    made = UUID(bytes=uuid7(timestamp=seconds, nanos=rest * 1_000_000).bytes)
+    made = compat.uuid7(nanoseconds=(int(NOON.timestamp() * 1000) + milliseconds) * 1_000_000)
     assert (made >= identifiers.first_id_at(NOON)) == after
 
 
