@@ -21,12 +21,12 @@ from django.db import connection, transaction
 
 from chargebacks.models import Chargeback
 from gateway.core import clock, result_codes
+from gateway.core.identifiers import first_id_at
 from gateway.db.database_clock import read_database_time
 from gateway.models import AcquirerAccount, Merchant, Payment
 from gateway.timers.due_times import lowest_id_since_sql
 from reporting.reconciliation.daily_files import record_first_days
 from reporting.settlement.layout import infer_cashflow
-from reporting.settlement.matching import compute_lowest_id
 from reporting.settlement.models import (
     Cashflow,
     ClearingInstitute,
@@ -85,7 +85,7 @@ def record_all_chargebacks(merchant: Merchant | None) -> int:
 
 def _lowest_recent_id() -> UUID:
     """The lowest id of recent payments. Ids follow real time, whatever a merchant's clock shows."""
-    return compute_lowest_id(clock.real_now() - RECENT_LOOKBACK)
+    return first_id_at(clock.real_now() - RECENT_LOOKBACK)
 
 
 def _list_unrecorded_payments(floor: UUID, merchant: Merchant | None) -> list[tuple[UUID, UUID, datetime]]:

@@ -22,6 +22,7 @@ from uuid import UUID
 import psycopg
 from django.db import DatabaseError, connection, transaction
 
+from gateway.core.identifiers import first_id_at
 from gateway.payments.operations import REVERSED_BY_REFUND
 from reporting.settlement.layout import STAGED_COLUMNS
 from reporting.settlement.models import SettlementFile
@@ -202,7 +203,7 @@ class MatchingRun:
             "institute": file.institute_id,
             "file": file.id,
             "received": file.received_at,
-            "floor": compute_lowest_id(file.received_at - RECENT_PAYMENTS_WINDOW),
+            "floor": first_id_at(file.received_at - RECENT_PAYMENTS_WINDOW),
         }
 
     def __enter__(self) -> MatchingRun:
@@ -375,8 +376,3 @@ WITH pairs AS (
         SELECT *, row_number() OVER (PARTITION BY payment, many = 1 ORDER BY line) AS claim FROM pairs
     ) claimed WHERE many > 1 OR claim = 1
 ), {_END}"""
-
-
-def compute_lowest_id(moment: datetime) -> UUID:
-    """The lowest id of a row made at ``moment``: ids follow real time."""
-    return UUID(int=max(0, int(moment.timestamp() * 1000)) << 80)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from gateway.background import queue
 from gateway.background.files import AttemptFolder, public_file_name
 from gateway.background.queue import SliceResult, WorkFailedError, WorkKind, WorkLeaseLostError
 from gateway.core import clock
+from gateway.db.statement import execute_sql
 from gateway.models import AuditEntry, BackgroundWork
 from tests.support.fixtures import BY
 from tests.support.threads import at_once, times
@@ -214,3 +216,122 @@ def test_files_of_two_attempts_at_once_are_two(tmp_path: Path) -> None:
     (tmp_path / after[1][0]).write_bytes(b"thr")
     with late.reading(after) as file, pytest.raises(EOFError):
         file.read()
+
+
+def test_pieces_of_work_take_turns_the_oldest_first(
+    kind: Callable[[Any], WorkKind], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A long export keeps nobody else waiting."""
+    turns: list[str] = []
+
+    def step(row: BackgroundWork, folder: AttemptFolder, alive: Callable[[], None]) -> SliceResult:
+        turns.append(row.parameters["name"])
+        return SliceResult(done=row.done + 1, cursor={}, finished=row.done == 2)
+
+    monkeypatch.setattr(queue, "MAX_TURN_S", 0.0)
+    made = kind(step)
+    for name in ("first", "second", "third"):
+        ask(made, name=name)
+    assert queue.run_background_work(None) == 9
+    assert turns == ["first", "second", "third"] * 3
+
+
+def test_only_faults_in_a_row_count(kind: Callable[[Any], WorkKind]) -> None:
+    """A slice that was done begins the count anew."""
+    runs = 0
+
+    def step(row: BackgroundWork, folder: AttemptFolder, alive: Callable[[], None]) -> SliceResult:
+        nonlocal runs
+        runs += 1
+        if runs % queue.MAX_SLICE_FAILURES:
+            raise OSError("disk")
+        return SliceResult(done=row.done + 1, cursor={}, finished=row.done == 2)
+
+    row = ask(kind(step))
+    for _ in range(4 * queue.MAX_SLICE_FAILURES):
+        BackgroundWork.objects.update(lease_until=None)
+        queue.run_background_work(None)
+    row.refresh_from_db()
+    assert (row.state, row.done, row.failures) == (State.DONE, 3, 0)
+
+
+def test_what_has_ended_and_what_others_asked_for_leaves_room(kind: Callable[[Any], WorkKind]) -> None:
+    made, other = kind(counting), User.objects.create(username="other")
+    for _ in range(queue.MAX_OPEN_WORK_PER_OWNER):
+        queue.enqueue_work(made, "work", {}, owner=other.pk, by=BY)
+        ask(made)
+    for state in (State.DONE, State.FAILED, State.CANCELLED):
+        BackgroundWork.objects.filter(owner__username="clara").update(state=state)
+        last = ask(made)
+    assert last.owner_id != other.pk
+    with pytest.raises(queue.TooMuchOpenWorkError):
+        queue.enqueue_work(made, "work", {}, owner=other.pk, by=BY)
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "lost"),
+    [
+        ({}, False),
+        ({"slices": 2}, True),
+        ({"state": State.CANCELLED}, True),
+        ({"state": State.DONE}, True),
+    ],
+)
+def test_a_worker_whose_work_was_cancelled_or_is_anothers_neither_renews_nor_writes(
+    kind: Callable[[Any], WorkKind], meanwhile: dict[str, Any], lost: bool
+) -> None:
+    """Each apart: another that took it over is still at it, and who cancels raises no count."""
+    ask(kind(counting))
+    row = queue._claim_work(set())
+    assert row is not None
+    mine = BackgroundWork.objects.filter(pk=row.pk)
+    mine.update(**meanwhile)
+    if lost:
+        with pytest.raises(WorkLeaseLostError):
+            queue._renew_lease(row)
+    else:
+        queue._renew_lease(row)
+    before = mine.values().get()
+    for act in (queue._schedule_retry, lambda one: queue._mark_failed(one, "it failed")):
+        act(row)
+        assert (mine.values().get() == before) == lost
+        mine.update(**before)
+    assert queue._store_slice(row, SliceResult(done=1, cursor={}), release=True) != lost
+    assert (mine.values().get() == before) == lost
+
+
+def test_work_is_due_when_it_was_asked_for_or_when_its_lease_ends(kind: Callable[[Any], WorkKind]) -> None:
+    made, hour = kind(counting), timedelta(hours=1)
+    now = clock.real_now()
+    due: dict[str, Any] = {}
+
+    def find_due() -> Any:
+        assert isinstance(queue.TIMER.earliest_due, str)
+        return execute_sql(queue.TIMER.earliest_due, {})[0][0]
+
+    for name, state, asked, lease in (
+        ("done", State.DONE, now - 9 * hour, None),
+        ("leased", State.RUNNING, now - 8 * hour, now + hour),
+        ("waiting", State.WAITING, now - 2 * hour, None),
+    ):
+        due[name] = find_due()
+        BackgroundWork.objects.filter(pk=ask(made).pk).update(state=state, asked_at=asked, lease_until=lease)
+    assert due == {"done": None, "leased": None, "waiting": now + hour}
+    assert find_due() == now - 2 * hour
+
+
+@pytest.mark.parametrize(
+    ("state", "done", "total", "percent"),
+    [
+        (State.RUNNING, 0, None, None),
+        (State.RUNNING, 0, 3, 0),
+        (State.RUNNING, 2, 3, 66),
+        (State.RUNNING, 3, 3, 99),
+        (State.DONE, 3, 3, 100),
+        (State.DONE, 0, None, 100),
+    ],
+)
+def test_work_is_whole_when_it_is_done_and_not_before(
+    state: str, done: int, total: int | None, percent: int | None
+) -> None:
+    assert queue.compute_percent_done(BackgroundWork(state=state, done=done, total=total)) == percent

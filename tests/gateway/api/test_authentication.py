@@ -6,11 +6,14 @@ Source: Part A, Authentication; checklist A28; rulings D11, D15, D21.
 from __future__ import annotations
 
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
+from django.db import InterfaceError, OperationalError
 
 from checkout import session
 from gateway.access import tokens
+from gateway.api import authentication
 from gateway.core import clock
 from gateway.models import AccessToken, Channel, Payment
 from tests.support import shopper
@@ -338,3 +341,43 @@ def _without_its_own(body: dict[str, object]) -> dict[str, object]:
 
 def _names(headers: object) -> set[str]:
     return {str(name) for name in dict(headers)}  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("fault", [OperationalError, InterfaceError])
+@pytest.mark.parametrize("in_transaction", [False, True])
+def test_a_request_whose_connection_had_died_asks_once_more_on_another(
+    monkeypatch: pytest.MonkeyPatch, fault: type[Exception], in_transaction: bool
+) -> None:
+    """Not within a transaction: what it did before would be gone unseen."""
+    done: list[str] = []
+
+    def execute(*_: object) -> list[tuple[object, ...]]:
+        done.append("asked")
+        if done.count("asked") == 1:
+            raise fault
+        return [("row",)]
+
+    broken = SimpleNamespace(in_atomic_block=in_transaction, close=lambda: done.append("closed"))
+    monkeypatch.setattr(authentication, "connection", broken)
+    monkeypatch.setattr(authentication, "execute_sql", execute)
+    if in_transaction:
+        with pytest.raises(fault):
+            authentication._execute_with_reconnect("SELECT 1", {})
+        assert done == ["asked"]
+        return
+    assert authentication._execute_with_reconnect("SELECT 1", {}) == [("row",)]
+    assert done == ["asked", "closed", "asked"]
+
+
+def test_a_second_connection_that_dies_is_no_third_try(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def execute(*_: object) -> list[tuple[object, ...]]:
+        asked.append(1)
+        raise OperationalError
+
+    monkeypatch.setattr(authentication, "connection", SimpleNamespace(in_atomic_block=False, close=lambda: None))
+    monkeypatch.setattr(authentication, "execute_sql", execute)
+    with pytest.raises(OperationalError):
+        authentication._execute_with_reconnect("SELECT 1", {})
+    assert len(asked) == 2

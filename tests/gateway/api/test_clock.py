@@ -6,10 +6,13 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
 from checkout.models import Checkout
+from gateway.api import clock as clock_view
+from gateway.catalogue.errors import InvalidParametersError
 from gateway.core import clock
 from gateway.models import Merchant
 from gateway.timers import registry, time_travel
@@ -103,6 +106,25 @@ def test_an_empty_way_is_just_moved(api: Api, diary: Diary) -> None:
     assert (answer.body["ran"], answer.body["complete"]) == ({}, True)
     assert "ran" not in api.get(CLOCK).body
     assert "ran" not in api.delete(CLOCK).body
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "moved"), [(0, True), (60_000, True), (-1_000, True), (-1_001, False), (-86_400_000, False)]
+)
+def test_the_clock_moves_to_a_moment_that_is_not_before_the_merchants_present(
+    monkeypatch: pytest.MonkeyPatch, milliseconds: int, moved: bool
+) -> None:
+    """A second is let pass: the moment was read before it was sent."""
+    real = clock.real_now()
+    monkeypatch.setattr(clock, "real_now", lambda: real)
+    ahead, step = timedelta(days=3), timedelta(milliseconds=milliseconds)
+    asked: Any = {"now": (real + ahead + step).isoformat()}
+    if moved:
+        assert clock_view._parse_offset(Merchant(clock_offset=ahead), asked) == ahead + step
+        return
+    with pytest.raises(InvalidParametersError) as refused:
+        clock_view._parse_offset(Merchant(clock_offset=ahead), asked)
+    assert [one.name for one in refused.value.errors] == ["now"]
 
 
 def test_a_long_way_is_bounded_and_tells_how_far_it_came(

@@ -11,7 +11,7 @@ from django.core import mail
 from django.core.mail.backends.base import BaseEmailBackend
 
 from gateway.core import languages
-from gateway.models import MandateMail, Merchant, Payment
+from gateway.models import MandateMail, Merchant, Payment, Status
 from gateway.payments import mandate_mails
 from tests.support.client import Answer, Api
 from tests.support.clock import jump
@@ -208,3 +208,24 @@ def test_mails_of_nothing_are_not_found(shop: Shop, stranger: Shop) -> None:
     assert stranger.api.get("/v1/test/mails", {"id": paid.id}).status == 404
     assert shop.api.get("/v1/test/mails", {"id": "0" * 32}).status == 404
     assert list(shop.api.get("/v1/test/mails", {"id": "42"}).errors) == ["id"]
+
+
+@pytest.mark.parametrize(
+    ("connector", "before", "after", "used"),
+    [
+        ("simulator", Status.STARTED, Status.APPROVED, True),
+        ("simulator", Status.STARTED, Status.PENDING, False),
+        ("simulator", Status.PENDING, Status.APPROVED, True),
+        ("simulator", Status.STARTED, Status.DECLINED, False),
+        (mandate_mails.COLLECTING_CONNECTOR, Status.STARTED, Status.PENDING, True),
+        (mandate_mails.COLLECTING_CONNECTOR, Status.STARTED, Status.APPROVED, True),
+        (mandate_mails.COLLECTING_CONNECTOR, Status.PENDING, Status.APPROVED, False),
+        (mandate_mails.COLLECTING_CONNECTOR, Status.DECLINED, Status.APPROVED, False),
+        (mandate_mails.COLLECTING_CONNECTOR, Status.STARTED, Status.DECLINED, False),
+    ],
+)
+def test_a_mandate_is_used_once_and_where_a_bank_collects_before_it_does(
+    connector: str, before: Status, after: Status, used: bool
+) -> None:
+    """The payer is told before the debit, and not again when it is booked, be it after a rejection."""
+    assert mandate_mails.is_mandate_used(Payment(connector=connector, status=before), after) is used

@@ -481,6 +481,7 @@ def test_a_job_whose_card_was_deleted_is_read_paused_and_cancelled_and_goes_on_w
     path = f"/v1/schedules/{jobs[0]}/reschedule"
     refused = api.post(path, {"amount": "5.00", "currency": "EUR"})
     assert (codes(refused), list(refused.errors)) == ((400, "100.150.202"), ["registrationId"])
+    assert refused.body["result"]["parameterErrors"][0]["link"].endswith("#registrationId"), "the reference explains it"
     assert api.post(path, {"registrationId": store_card(api)}).status == 200
     assert api.delete(f"/v1/schedules/{jobs[1]}").body["plan"]["state"] == "ENDED"
 

@@ -84,6 +84,12 @@ def test_other_follow_ups_of_a_debit_that_waits_are_refused(banked: Shop) -> Non
     assert banked.api.follow(paid, "CB", "1.00").code == "700.400.570"
 
 
+def test_what_the_bank_says_stands_among_the_exchanges_as_the_banks_word(banked: Shop, outbox: Path) -> None:
+    """Nobody asked again: it came by a statement."""
+    kinds = AcquirerExchange.objects.filter(payment=booked(banked)).order_by("id").values_list("kind", flat=True)
+    assert list(kinds) == ["submit", "bank"]
+
+
 def test_a_refund_is_a_transfer_back_to_the_same_account(banked: Shop, outbox: Path) -> None:
     paid = booked(banked)
     refund = banked.api.follow(paid, "RF", "30.00")
