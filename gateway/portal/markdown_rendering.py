@@ -183,7 +183,7 @@ class _DocsTree(Treeprocessor):
 
 
 def _mark_heads(table: ET.Element) -> None:
-    """Heads name their columns, for readers and for a phone's rows. A head without words is a cell, a row of none goes."""
+    """Heads name their columns, for readers and for the rows of a phone. One without words is none."""
     heads = list(table.iter("th"))
     titles = ["".join(cell.itertext()) for cell in heads]
     for cell, title in zip(heads, titles, strict=True):

@@ -14,6 +14,7 @@ from gateway.models import AccessToken, RiskSet, Role
 from tests.browser.conftest import picture
 from tests.browser.patience import follow
 from tests.support.client import Api
+from tests.support.clock import jump
 from tests.support.fixtures import BY, Shop
 from tests.support.office import code_of, person
 
@@ -98,6 +99,29 @@ def test_the_first_pages_have_no_fault(
         page.goto(f"{site}/admin/{path}")
         found += list_faults(page)
     assert found == []
+
+
+def test_a_moved_clock_is_put_back_on_a_phone(site: str, open_page: Opened, committed: Shop) -> None:
+    """Nothing of its row lies beside the screen."""
+    manager = person("max", Role.MANAGER, committed.merchant)
+    manager.set_password(PASSWORD)
+    manager.save()
+    jump(86_400)
+    page = open_page(width=375, height=812, locale="de-DE", color_scheme="dark")
+    page.goto(f"{site}/admin/login/")
+    page.fill("#id_username", "max")
+    page.fill("#id_password", PASSWORD)
+    with page.expect_navigation(url=f"{site}/admin/"):
+        page.press("#id_password", "Enter")
+    page.goto(f"{site}/admin/test-clock/")
+    button = page.locator("button[value=reset]")
+    box = button.bounding_box()
+    assert box
+    assert box["x"] + box["width"] <= 375
+    picture(page, "clock-phone")
+    assert list_faults(page) == []
+    follow(page, button)
+    expect(button).to_have_count(0)
 
 
 def list_faults(page: Page) -> list[str]:

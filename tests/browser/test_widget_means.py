@@ -374,6 +374,23 @@ def test_a_new_total_that_the_checkout_does_not_have_is_not_paid(
     assert paid() == ["WALLET2"]
 
 
+def test_a_new_total_that_the_sheet_was_not_told_of_is_not_paid(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """Decision 0028: the page updates the checkout while the sheet is open and answers nothing."""
+    checkout_id = checkout(api)
+    widget = open_widget(390, 844)
+    page = widget.page
+    page.expose_function("updateCheckout", lambda: api.post(f"/v1/checkouts/{checkout_id}", {"amount": "95.00"}).code)
+    code = "widgetOptions.wallet2 = { onPaymentDataChanged: () => updateCheckout().then(() => {}) };"
+    widget.open(shop_site.widget(site, checkout_id, brands="WALLET2", code=code))
+    page.get_by_role("button", name="Pay with Mobile wallet 2").click()
+    page.locator(".wpwl-sheet-wallet").get_by_role("button", name=re.compile("Pay .*92")).click()
+    expect(page.locator(".wpwl-note-error")).to_contain_text("The amount has changed")
+    assert widget.says("The sheet showed 92.00", "95.00")
+    assert paid() == []
+
+
 def test_a_wallet_s_sheet_that_is_closed_leaves_the_other_ways(
     api: Api, site: str, shop_site: Shopfront, open_widget: Open
 ) -> None:

@@ -69,11 +69,12 @@ export async function pressWallet(view, part, brand) {
 }
 
 // What the shopper agreed to in a sheet is what is charged. The shop may have changed the checkout meanwhile: the test
-// cards' tokens are read anew with its amount, since they are made for it.
+// cards' tokens are read anew with its amount, since they are made for it. A page that is asked while the sheet is open
+// may have changed it and told the sheet nothing.
 /** @param {View} view @param {OtherBrand} brand @param {string} amount */
 async function stillFor(view, brand, amount) {
   const same = () => !amount || !view.config.checkout.amount || Number(amount) === Number(view.config.checkout.amount);
-  if (same()) return true;
+  if (same() && typeof walletOptions(brand.code).onPaymentDataChanged !== "function") return true;
   const { status, body } = await view.gateway.config([brand.code], view.words.locale).catch(() => /** @type {any} */ ({}));
   if (status === 200) {
     Object.assign(view.config.checkout, body.checkout);

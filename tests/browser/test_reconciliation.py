@@ -1,0 +1,184 @@
+"""A month's files in a real browser: read, matched by hand, written daily, sent to a real SFTP server."""
+
+from __future__ import annotations
+
+import csv as tables
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from django.test import override_settings
+from playwright.sync_api import Page, expect
+
+from gateway.background import queue
+from gateway.models import Division, Psp
+from gateway.timers import registry
+from reporting.models import SettlementFile
+from reporting.settlement import intake
+from tests.browser.conftest import picture
+from tests.browser.patience import follow, resize
+from tests.browser.test_clerks import PASSWORD, fits, serious, sign_in, somebody
+from tests.support import sshd
+from tests.support.clock import jump
+from tests.support.fixtures import Shop, open_shop
+from tests.support.settlement import csv, institute, line, payment_of
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser-2")]
+Open = Callable[..., Page]
+TWO_DAYS_S = 2 * 86_400
+RECORD = "/admin/reporting/settlementrecord/"
+
+
+@pytest.fixture
+def shop(transactional_db: None) -> Shop:
+    return open_shop(Division.objects.create(name="D", psp=Psp.objects.create(name="P")), "Shop")
+
+
+def look(page: Page, name: str) -> None:
+    assert serious(page) == [], name
+    picture(page, f"reconciliation-{name}-1280")
+    resize(page, 375, 812)
+    assert fits(page), name
+    picture(page, f"reconciliation-{name}-375")
+    resize(page, 1280, 800)
+
+
+def read_rows(content: str) -> list[dict[str, str]]:
+    return list(tables.DictReader(content.splitlines(), delimiter=";" if ";" in content.splitlines()[0] else ","))
+
+
+def download(page: Page, name: str | re.Pattern[str]) -> str:
+    with page.expect_download() as started:
+        page.get_by_role("link", name=name).first.click()
+    return started.value.path().read_text(encoding="utf-8-sig")
+
+
+def test_a_months_files_are_read_matched_written_and_sent(
+    shop: Shop, site: str, open_page: Open, tmp_path: Path
+) -> None:
+    """A file with faults, several candidates and strangers; undone and done; the sums that leave are the page's."""
+    sshd.needed()
+    somebody("max", "manager", shop)
+    institute()
+    paid = payment_of(shop.api.pay(amount="50.00", merchantTransactionId="order-4711").id)
+    for _ in range(2):
+        shop.api.pay(merchantTransactionId="order-twin")
+    lost = payment_of(shop.api.pay(amount="30.00", merchantTransactionId="order-lost").id)
+    ours = {"ClearingInstituteMerchantId": shop.channel.pk.hex}
+    good = line(paid, SettlementAmount="48.50", SettlementFee="1.50")
+    rows = [
+        good,
+        line(**ours, ConnectorTxId1="", TransactionId="order-twin"),
+        line(**ours, ConnectorTxId1="x-1", TransactionId="", Amount="30.00", SettlementAmount="30.00"),
+        line(**ours, ConnectorTxId1="x-2", TransactionId="", Amount="7.77", SettlementAmount="7.77"),
+        {**good, "Amount": "much"},
+    ]
+    (tmp_path / "november.csv").write_bytes(csv(rows))
+    page = open_page()
+    work = override_settings(GATEWAY_WORK_DIR=str(tmp_path), GATEWAY_OUTBOX=str(tmp_path / "outbox"))
+    with work, sshd.serving(tmp_path / "sshd") as server:
+        sign_in(page, site, "max")
+        upload(page, site, tmp_path / "november.csv")
+        match_by_hand(page, site, str(lost.pk))
+        set_up_delivery(page, site, shop, server)
+        jump(TWO_DAYS_S)
+        registry.run_timer_now("reconciliation files")
+        registry.run_timer_now("reconciliation deliveries")
+        written = compare_with_the_page(page, site)
+        sent = [one.read_text(encoding="utf-8-sig") for one in server.inbox.iterdir()]
+        assert written in sent
+
+
+def upload(page: Page, site: str, file: Path) -> None:
+    """The format is guessed, each fault names its line and column, and the page may be left while it is read."""
+    page.goto(f"{site}/admin/reporting/settlementfile/upload/")
+    page.get_by_label("File", exact=True).set_input_files(file)
+    follow(page, page.get_by_role("button", name="Show what is in it"))
+    expect(page.get_by_text("much").first).to_be_visible()
+    look(page, "preview")
+    follow(page, page.get_by_role("button", name="Read this file"))
+    expect(page.locator("progress")).to_be_visible()
+    page.goto(f"{site}/admin/")
+    row = SettlementFile.objects.get()
+    assert intake.process_file(row.pk)
+    page.goto(f"{site}/admin/reporting/settlementfile/{row.pk}/change/")
+    expect(page.locator("[data-ended] [data-state]")).to_have_text("Done")
+    look(page, "file")
+
+
+def match_by_hand(page: Page, site: str, lost: str) -> None:
+    """Several candidates: one is chosen. None: searched and linked, marked; the last act is undone and done again."""
+    page.goto(f"{site}{RECORD}?list=multiple")
+    follow(page, page.locator("tbody a").first)
+    look(page, "candidates")
+    follow(page, page.get_by_role("button", name=re.compile("Choose this one")).first)
+    page.goto(f"{site}{RECORD}?list=unmatched")
+    expect(page.locator("tbody tr")).to_have_count(2)
+    look(page, "not-matched")
+    follow(page, page.locator("tbody tr", has_text="30.00").get_by_role("link").first)
+    page.locator("#q").fill("order-lost")
+    follow(page, page.get_by_role("button", name="Find", exact=True))
+    follow(page, page.get_by_role("button", name="Link to this"))
+    page.goto(f"{site}{RECORD}?list=unmatched")
+    mark_the_stranger(page)
+    follow(page, page.get_by_role("button", name="Undo"))
+    page.goto(f"{site}{RECORD}?list=unmatched")
+    mark_the_stranger(page)
+    expect(page.get_by_role("button", name="Undo")).to_be_visible()
+    page.goto(f"{site}{RECORD}?list=unmatched")
+    expect(page.get_by_text("Nothing to do")).to_be_visible()
+
+
+def mark_the_stranger(page: Page) -> None:
+    follow(page, page.locator("tbody tr", has_text="7.77").get_by_role("link").first)
+    page.get_by_label("Why is no payment to be looked for?").fill("a terminal that is not ours")
+    follow(page, page.get_by_role("button", name="Mark it"))
+
+
+def set_up_delivery(page: Page, site: str, shop: Shop, server: sshd.Server) -> None:
+    """A server, its key and a login; the button says that it works before the first file is due."""
+    page.goto(f"{site}/admin/reporting/reconciliationfile/daily/")
+    follow(page, page.get_by_role("link", name="Set up SFTP…"))
+
+    def fill_in() -> None:
+        for label, value in (
+            ("Host", "127.0.0.1"), ("Port", str(server.port)), ("User name", server.user),
+            ("Folder", str(server.inbox)),
+            ("Host key", server.host_key), ("Password or private key", server.private_key),
+        ):  # fmt: skip
+            page.get_by_label(label, exact=True).fill(value)
+        page.get_by_label("Kind of secret").select_option("key")
+        follow(page, page.get_by_role("button", name="Save"))
+
+    fill_in()
+    if page.get_by_label("Password", exact=True).count():
+        page.get_by_label("Password", exact=True).fill(PASSWORD)
+        follow(page, page.get_by_role("button", name="Confirm"))
+        fill_in()
+    follow(page, page.get_by_role("button", name="Try it"))
+    expect(page.get_by_text("Logged in; the folder is there.")).to_be_visible()
+    look(page, "target")
+
+
+def compare_with_the_page(page: Page, site: str) -> str:
+    """The day's file, and the file of the period, add up to what the payouts' page says."""
+    page.goto(f"{site}/admin/reporting/reconciliationfile/")
+    expect(page.locator(".ck-pill", has_text="Sent").first).to_be_visible()
+    look(page, "written")
+    day = page.locator("tbody a").first.inner_text()
+    daily = download(page, "Download")
+    rows = read_rows(daily)
+    assert {len(row) for row in rows} == {38}
+    page.get_by_label("From").fill(day)
+    page.get_by_label("To", exact=True).fill(day)
+    follow(page, page.get_by_role("button", name="Make it"))
+    queue.run_background_work(None)
+    page.reload()
+    period = download(page, re.compile("Download"))
+    assert read_rows(period) == rows
+    total = sum((Decimal(row["SettlementAmount"]) for row in rows), Decimal(0))
+    page.goto(f"{site}/admin/reporting/settlement/")
+    expect(page.get_by_text(f"{total:,.2f}").first).to_be_visible()
+    return daily
