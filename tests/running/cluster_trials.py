@@ -131,7 +131,7 @@ def dead_processes(stage: ClusterStage) -> Iterator[str]:
             process.kill()
             time.sleep(stage.seconds / 2)
             process.start()
-            eventually("the node is back", lambda address=application.address: stage.site.is_ready(address))  # type: ignore[misc]
+            stage.site.wait_ready(application)
     pid = stage.site.broker.pid
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
@@ -146,7 +146,7 @@ def a_dead_application(stage: ClusterStage) -> Iterator[str]:
     application.lose_power()
     time.sleep(3 * stage.seconds)
     application.get_power()
-    eventually("the node is back", lambda: stage.site.is_ready(application.address))
+    stage.site.wait_ready(application)
     yield ""
 
 
