@@ -29,7 +29,7 @@ def main() -> int:
     parser.add_argument("--web-only", action="store_true", help="only what concerns the proxy and its nodes")
     parser.add_argument("--cluster", action="store_true", help="a Patroni cluster that loses each part (root only)")
     parser.add_argument("--only", default="", help="with --cluster: the trials in whose names this stands")
-    parser.add_argument("--ttl", type=int, default=8, help="with --cluster: Patroni's ttl, seconds")
+    parser.add_argument("--ttl", type=int, default=7, help="with --cluster: Patroni's ttl, seconds")
     parser.add_argument("--markdown", action="store_true", help="print the table as docs/running.md has it")
     parser.add_argument("--keep", action="store_true", help="keep the folder with all logs")
     options = parser.parse_args()

@@ -41,7 +41,7 @@ class Application:
         self.machine = Machine(self.name, self.address, self.folder / "machine.log")
         configuration = self.folder / "haproxy-database.cfg"
         configuration.write_text(rendered("haproxy-database.cfg", {}))
-        web = WebServer(host=self.address, port=8000, workers=2, threads=8, timeout_s=60)
+        web = WebServer(host=self.address, port=8000, workers=1, threads=12, timeout_s=60)
         commands = {
             "database proxy": [found_proxy("haproxy"), "-db", "-f", str(configuration)],
             "web node": program(web.command()),
@@ -92,17 +92,20 @@ class ClusterSite(Site):
             self._up(application.processes["database proxy"])
 
     def start_web(self) -> None:
-        """Nodes, workers and beats, and the proxy before them."""
-        for application in self.applications:
-            for name in ("web node", "worker", "beat"):
-                self._up(application.processes[name])
+        """The proxy and both nodes; then workers and beats, which would only be in their way."""
         self._up(self.proxy)
         for application in self.applications:
-            self._wait(lambda address=application.address: self.is_ready(address), application.name)  # type: ignore[misc]
+            self._up(application.processes["web node"])
+        for application in self.applications:
+            self.wait_ready(application)
         self._wait(lambda: self.speaker().status("/health/ready") == 200, "proxy")
+        for application in self.applications:
+            for name in ("worker", "beat"):
+                self._up(application.processes[name])
 
-    def is_ready(self, address: str) -> bool:
-        return self.in_clear(8000, host=address).status("/health/ready") == 200
+    def wait_ready(self, application: Application) -> None:
+        node = self.in_clear(8000, host=application.address)
+        self._wait(lambda: node.status("/health/ready") == 200, application.name)
 
     def _command(self, command: list[str]) -> list[str]:
         return self.applications[0].machine.on(*command)

@@ -16,8 +16,8 @@ from tests.running.books import compare
 from tests.running.clients import Acknowledged, Load
 from tests.running.cluster_site import ClusterSite
 from tests.running.machines import make_bridge
-from tests.running.patroni import DatabaseMachine, PatroniCluster
-from tests.running.servers import eventually
+from tests.running.patroni import START_S, DatabaseMachine, PatroniCluster
+from tests.running.servers import DATABASE, eventually
 from tests.running.trials import Row, told
 
 LONGEST_SILENCE_S: Final = 15.0
@@ -25,6 +25,7 @@ LONGEST_SILENCE_S: Final = 15.0
 CLIENTS: Final = 4
 PAUSE_S: Final = 0.12
 """So the clients together pay about twenty times a second, where the machine lets them."""
+TIMERS: Final = "SELECT count(*) FROM gateway_timerrun WHERE last_at > clock_timestamp() - interval '10 seconds'"
 FROM_SNAPSHOT: Final = """
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
@@ -112,6 +113,7 @@ def a_dead_standby(stage: ClusterStage) -> Iterator[str]:
     eventually("another synchronous standby", lambda: stage.cluster.synchronous() not in (None, standby))
     time.sleep(stage.seconds)
     standby.get_power()
+    yield f"{standby.name} came back"
 
 
 def dead_etcd(stage: ClusterStage) -> Iterator[str]:
@@ -131,7 +133,7 @@ def dead_processes(stage: ClusterStage) -> Iterator[str]:
             process.kill()
             time.sleep(stage.seconds / 2)
             process.start()
-            eventually("the node is back", lambda address=application.address: stage.site.is_ready(address))  # type: ignore[misc]
+            stage.site.wait_ready(application)
     pid = stage.site.broker.pid
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
@@ -146,7 +148,7 @@ def a_dead_application(stage: ClusterStage) -> Iterator[str]:
     application.lose_power()
     time.sleep(3 * stage.seconds)
     application.get_power()
-    eventually("the node is back", lambda: stage.site.is_ready(application.address))
+    stage.site.wait_ready(application)
     yield ""
 
 
@@ -223,6 +225,7 @@ def try_cluster(folder: Path, seconds: float, ttl_s: int, only: str = "") -> Ite
         site.migrate()
         demo = site.seed()
         site.start_web()
+        eventually("timers run", lambda: cluster.ask(TIMERS, database=DATABASE)[0][0] > 0, START_S)
         stage = ClusterStage(cluster=cluster, site=site, demo=demo, seconds=seconds)
         for trial in TRIALS:
             if only in trial.name:

@@ -24,7 +24,7 @@ from tests.support.ports import free_port
 
 OURS: Final = ("DATABASE_URL", "CELERY_BROKER_URL", "DJANGO_", "GATEWAY_", "TOLLHOUSE_", "PG", "PROMETHEUS_")
 PROXIES: Final = ("haproxy", "nginx", "own")
-PATIENCE_S: Final = 180.0
+PATIENCE_S: Final = 600.0
 MANAGE_S: Final = 600.0
 # Shorter than the default 10 s, so that a trial need not wait long for payments in doubt.
 ACQUIRER_TIMEOUT_S: Final = 2
