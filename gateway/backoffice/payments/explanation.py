@@ -26,6 +26,7 @@ from gateway.payments.chain_states import ChainStatus
 from gateway.payments.fraud_liability import FraudLiability, resolve_fraud_liability
 from gateway.payments.rendering import resolve_result_code
 from gateway.payments.risk_screening import PARTIAL_APPROVAL_DETAIL
+from gateway.payments.stored_answer import TokenUse, read_private_facts
 from gateway.risk.evaluation import RiskOutcome
 
 
@@ -254,10 +255,20 @@ def _list_acquirer_messages(payment: Payment) -> list[str]:
         ("The acquirer's own code", details.get("AcquirerResponse")),
         ("Merchant advice code", details.get("MerchantAdviceCode")),
         ("Approved in part", details.get(PARTIAL_APPROVAL_DETAIL)),
+        ("Network token", TOKEN_USE_TEXTS.get(read_private_facts(payment.answer).network_token)),
         ("Address check (AVS)", AVS_RESULT_TEXTS.get(payment.answer.get("avs", ""))),
         ("Security code (CVV)", CVV_RESULT_TEXTS.get(payment.answer.get("cvv", ""), payment.answer.get("cvv"))),
     )
     return [f"{_(name)}: {_(str(value))}" for name, value in named if value]
+
+
+TOKEN_USE_TEXTS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        TokenUse.USED: "sent instead of the card number",
+        TokenUse.UNAVAILABLE: "no cryptogram came, the card number was sent",
+        TokenUse.DECLINED: "declined, the card number was sent after it",
+    }
+)
 
 
 AVS_RESULT_TEXTS: Final[Mapping[str, str]] = MappingProxyType(

@@ -1,6 +1,6 @@
 """Network tokens of stored cards: how they come, when a payment is sent with one, and what becomes of one that fails.
 
-Source: docs/decisions/0126; docs/stored-cards.md.
+Source: docs/decisions/0126; docs/network-tokens.md.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from gateway.connectors.means import Card, TokenAccount
 from gateway.connectors.simulator import token_service as simulated
 from gateway.connectors.simulator.accounts import BANK_ACCOUNTS
 from gateway.connectors.simulator.cards import SIMULATED_CARDS
@@ -19,7 +18,7 @@ from gateway.connectors.simulator.token_service import (
     build_simulated_cryptogram,
     build_simulated_token,
 )
-from gateway.connectors.token_service import TokenEvent, TokenNotUsableError, TokenServiceUnavailableError
+from gateway.connectors.token_service import TokenEvent, TokenServiceUnavailableError
 from gateway.core import clock
 from gateway.core.result_codes import RESULT_CODES, find_result_code
 from gateway.core.secret import Secret
@@ -32,20 +31,15 @@ from gateway.models import (
     PaymentEvent,
     PaymentToken,
     Registration,
-    RoutingRule,
-    RoutingTarget,
-    Status,
 )
-from gateway.payments import network_tokens, recovery, registration_retention
+from gateway.payments import network_tokens, registration_retention
 from gateway.payments.network_tokens import TOKEN_DECLINES, apply_token_event, call_token_service_when_due
 from gateway.payments.stored_answer import get_attempt_number
 from gateway.vault.sealing import current_vault
-from tests.support.acquirers import APPROVED, DECLINED, Acquirer, Killed, account, known
 from tests.support.client import Answer, Api
 from tests.support.clock import pass_time
 from tests.support.database import places_of
 from tests.support.fixtures import Shop
-from tests.support.recovery import recover_after
 
 pytestmark = pytest.mark.django_db
 
@@ -194,11 +188,11 @@ def test_a_service_that_fails_stops_neither_the_others_nor_a_payment(
     assert token_of(other).status == "REQUESTED"
 
 
-def test_a_new_number_gets_a_new_token_and_the_old_one_is_deleted(tokens: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_number_gets_a_new_token_and_the_old_one_is_deleted(
+    tokens: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     deleted: list[str] = []
-    monkeypatch.setattr(
-        simulated.SimulatedTokenService, "delete", lambda _self, reference: deleted.append(reference)
-    )
+    monkeypatch.setattr(simulated.SimulatedTokenService, "delete", lambda _self, reference: deleted.append(reference))
     stored = store(tokens.api)
     old = token_of(stored).reference
     tokens.api.post(f"/v1/registrations/{stored}", {"card.number": "4111111111111111"})
@@ -214,9 +208,7 @@ def test_deleting_the_card_erases_the_token_at_once_and_deletes_it_at_the_networ
     tokens: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deleted: list[str] = []
-    monkeypatch.setattr(
-        simulated.SimulatedTokenService, "delete", lambda _self, reference: deleted.append(reference)
-    )
+    monkeypatch.setattr(simulated.SimulatedTokenService, "delete", lambda _self, reference: deleted.append(reference))
     stored = store(tokens.api)
     reference = token_of(stored).reference
     tokens.api.delete(f"/v1/registrations/{stored}")
@@ -244,9 +236,7 @@ def test_a_token_that_comes_after_its_card_was_deleted_is_kept_by_nobody(
         return provision(self, request)
 
     monkeypatch.setattr(simulated.SimulatedTokenService, "provision", while_deleted)
-    monkeypatch.setattr(
-        simulated.SimulatedTokenService, "delete", lambda _self, reference: deleted.append(reference)
-    )
+    monkeypatch.setattr(simulated.SimulatedTokenService, "delete", lambda _self, reference: deleted.append(reference))
     stored = store(tokens.api)
     row = token_of(stored)
     assert (row.status, row.number_sealed, row.reference) == ("DELETED", None, "")
@@ -341,7 +331,7 @@ def test_a_decline_of_the_card_is_no_reason_to_send_its_number(tokens: Shop) -> 
 def test_an_expired_card_is_charged_by_its_token(tokens: Shop) -> None:
     """A network renews a token's date with the card's; the date that was typed once says nothing then."""
     stored = store(tokens.api, year=f"{clock.real_now().year + 1}")
-    pass_time(tokens.merchant, timedelta(days=700))
+    pass_time(timedelta(days=700))
     paid = click(tokens.api, stored)
     assert (paid.code, told(paid)) == ("000.100.110", "USED")
     apply_token_event(token_of(stored).reference, TokenEvent.SUSPENDED)
@@ -350,7 +340,7 @@ def test_an_expired_card_is_charged_by_its_token(tokens: Shop) -> None:
 
 def test_the_number_of_an_expired_card_does_not_follow_its_declined_token(tokens: Shop) -> None:
     stored = store(tokens.api, DECLINED_TOKEN, year=f"{clock.real_now().year + 1}")
-    pass_time(tokens.merchant, timedelta(days=700))
+    pass_time(timedelta(days=700))
     paid = click(tokens.api, stored)
     assert (paid.code, told(paid), events(paid.id)) == (TOKEN_REFUSED, "USED", ["begin", "decline"])
 
