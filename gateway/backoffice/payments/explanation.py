@@ -181,7 +181,7 @@ def explain_payment(
             *route_explanation.explain_failover(payment.route),
             _("Acquirer account: %s") % payment.route.get("name", payment.acquirer_merchant_id),
         ]
-    more += _list_acquirer_messages(payment)
+    more += list_acquirer_messages(payment)
     if (liability := resolve_fraud_liability(payment)) is not None:
         more.append(_(FRAUD_LIABILITY_TEXTS[liability]))
     own = _(_describe_money_effect(payment))
@@ -248,7 +248,7 @@ def _describe_authentication(row: Authentication) -> str:
     }
 
 
-def _list_acquirer_messages(payment: Payment) -> list[str]:
+def list_acquirer_messages(payment: Payment) -> list[str]:
     """The acquirer's own message beside the result code."""
     details = payment.answer.get("resultDetails", {})
     named = (
