@@ -18,6 +18,7 @@ from gateway.api.envelope import build_envelope
 from gateway.api.payments import build_payment_response
 from gateway.catalogue.endpoints import (
     ACQUIRER_MESSAGES_ENDPOINT,
+    CHANGE_NETWORK_TOKEN_ENDPOINT,
     DECIDE_TRANSFER_ENDPOINT,
     MAKE_WALLET_TOKEN_ENDPOINT,
     TEST_MAILS_ENDPOINT,
@@ -25,14 +26,18 @@ from gateway.catalogue.endpoints import (
 )
 from gateway.catalogue.parse import InvalidParametersError, ParameterError
 from gateway.connectors.simulator import orders
-from gateway.core import clock
+from gateway.connectors.simulator.token_service import TOKEN_YEARS
+from gateway.connectors.token_service import TokenEvent
+from gateway.core import clock, identifiers
 from gateway.core.masking import mask_text
 from gateway.core.money import Money
 from gateway.core.result_codes import PAYMENT_NOT_FOUND_CODE
 from gateway.core.secret import Secret
-from gateway.models import AcquirerExchange, MandateMail, Payment
-from gateway.payments import acquirer_message_store, mandate_mails, shopper_return
+from gateway.models import AcquirerExchange, MandateMail, NetworkToken, Payment
+from gateway.payments import acquirer_message_store, mandate_mails, network_tokens, registrations, shopper_return
+from gateway.payments.record_only_payments import resolve_success_code
 from gateway.payments.refusal import RequestRefusedError
+from gateway.payments.rendering import render_registration
 from gateway.payments.responses import render_ignored_parameters
 from gateway.wallets import sandbox_tokens as wallets
 from gateway.wallets.formats import WALLET_FORMATS
@@ -126,6 +131,32 @@ class WalletTokenView(SandboxView):
         if parameters.get("defect") == "tampered":
             token = tamper_token(token)
         body = build_envelope("000.000.100", context.trace.ndc, wallet=wallet, format=form, paymentToken=token)
+        return Response(body | render_ignored_parameters(parameters), headers=context.headers)
+
+
+class NetworkTokenView(SandboxView):
+    """POST /v1/test/network-tokens/{id}: the simulated card network tells what became of a stored card's token."""
+
+    endpoints: ClassVar[dict[str, Endpoint]] = {"POST": CHANGE_NETWORK_TOKEN_ENDPOINT}
+
+    def post(self, request: Request, target: str) -> Response:
+        context = self.admit_request(request, target)
+        parameters = self.parse(context, context.admission.channel)
+        admission = context.admission
+        found = registrations.find_registration(identifiers.parse_id(target), admission.merchant, admission.channel)
+        token = NetworkToken.objects.filter(registration=found).exclude(reference="").first()
+        if token is None:
+            message = "is no registration whose card has a network token"
+            raise InvalidParametersError([ParameterError(name="id", value=target, message=message)])
+        network_tokens.apply_token_event(
+            token.reference,
+            TokenEvent(parameters["event"]),
+            expiry_month=token.expiry_month,
+            expiry_year=str(int(token.expiry_year) + TOKEN_YEARS),
+        )
+        body: dict[str, Any] = render_registration(found, resolve_success_code(found.test_mode))
+        shared = build_envelope(body["result"]["code"], context.trace.ndc)
+        body |= {name: shared[name] for name in ("buildNumber", "timestamp", "ndc")}
         return Response(body | render_ignored_parameters(parameters), headers=context.headers)
 
 

@@ -38,6 +38,7 @@ urlpatterns = [
     path("query/<str:target>", query.TransactionView.as_view()),
     path("resultcodes", result_codes.ResultCodesView.as_view()),
     path("test/clock", clock.ClockView.as_view()),
+    path("test/network-tokens/<str:target>", sandbox.NetworkTokenView.as_view()),
     path("test/transfers/<str:target>", sandbox.TransferView.as_view()),
     path("test/acquirer/messages", sandbox.AcquirerMessagesView.as_view()),
     path("test/mails", sandbox.MailsView.as_view()),

@@ -89,6 +89,11 @@ _RESULT_DETAILS: Final[ResponseSchema] = _object(
         "MerchantAdviceCode": _text("Why it was declined and what to do next.", "^[0-9]{2}$"),
         "authorizationExpiresAt": _text("Of a PA: until when it may be captured, UTC.", _WIRE_TIME),
         "authorizationExpired": _text("Of a PA whose time has passed uncaptured.", "^true$"),
+        "NetworkToken": _text(
+            "Of a stored card with a network token: the token was sent; the card number was, since no cryptogram came; "
+            "the card number was, after the token had been declined.",
+            "^(?:USED|UNAVAILABLE|DECLINED)$",
+        ),
         "transferReturned": _text("Of a refund, reversal or payout that came back, or failed after all.", "^true$"),
         "transferReturnReason": _text("The reason: the bank's, of ISO 20022, or the processor's word.", maxLength=35),
     },
@@ -196,6 +201,7 @@ RESPONSE_SCHEMAS: Final[Mapping[str, ResponseSchema]] = {
             "card": _ref("schemas", "Card"),
             "bankAccount": _map("What is stored of a bank account; its number is masked."),
             "virtualAccount": _map("What is stored of a virtual account."),
+            "networkToken": _map("The card's network token, if it has one: status, last4Digits, expiry date."),
             "testMode": _text("Test environment only.", "^(?:INTERNAL|EXTERNAL)$"),
         },
         ["id", "paymentBrand"],

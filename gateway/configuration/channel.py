@@ -7,6 +7,7 @@ from typing import Any, Final
 from zoneinfo import available_timezones
 
 from gateway.configuration.section import ConfigurationSection, ConfigurationTarget
+from gateway.connectors.token_services import load_token_service
 from gateway.core import document as d
 from gateway.core.authorization_validity import EVERY_OTHER_BRAND, MAX_AUTHORIZATION_DAYS
 from gateway.core.brands import CARD_BRANDS, PAYMENT_BRANDS
@@ -20,6 +21,7 @@ _NAMES: Final[Mapping[str, str]] = {
     "timeZone": "time_zone", "descriptor": "descriptor", "authorizationKind": "authorization_kind",
     "authorizationDays": "authorization_days", "expiredCaptures": "expired_captures",
     "partialApprovals": "partial_approvals", "retryTiming": "retry_timing", "reversalHours": "reversal_hours",
+    "networkTokens": "network_tokens",
 }  # fmt: skip
 """Document → column."""
 
@@ -36,6 +38,14 @@ def _descriptor(value: Any, path: str, faults: d.DocumentFaults) -> str:
     """The statement descriptor of payments that are sent without one; empty: the merchant's name."""
     says = f"a text of up to {MAX_DESCRIPTOR_CHARS} characters that can be printed, or empty for the merchant's name"
     return "" if value == "" else d.text_shape(1, MAX_DESCRIPTOR_CHARS, r".*\S.*", says=says)(value, path, faults)
+
+
+def _network_tokens(value: Any, path: str, faults: d.DocumentFaults) -> bool:
+    """Whether stored cards get network tokens; true needs a token service."""
+    wanted = d.boolean_shape(value, path, faults)
+    if wanted is True and load_token_service() is None:
+        faults.add(path, "needs a token service: GATEWAY_TOKEN_SERVICE names none")
+    return wanted is True
 
 
 _DAYS: Final = d.integer_shape(1, MAX_AUTHORIZATION_DAYS)
@@ -74,6 +84,7 @@ _CHANNEL: Final = d.object_shape(
     partialApprovals=d.optional_member(d.choice_shape(*Channel.PartialApprovals.values)),
     retryTiming=d.optional_member(d.choice_shape(*Channel.RetryTiming.values)),
     reversalHours=d.optional_member(d.integer_shape(0, MAX_REVERSAL_HOURS)),
+    networkTokens=d.optional_member(_network_tokens),
 )
 
 

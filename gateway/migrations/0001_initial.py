@@ -204,15 +204,7 @@ class Migration(migrations.Migration):
                         help_text="Accept an initialTransactionId that is not of this gateway: agreements made at another processor.",
                     ),
                 ),
-                (
-                    "network_tokens",
-                    models.BooleanField(
-                        db_default=False,
-                        default=False,
-                        help_text="Stored cards get a network token, and payments with them are sent with it.",
-                        verbose_name="network tokens",
-                    ),
-                ),
+                ("network_tokens", models.BooleanField(db_default=False, default=False)),
                 (
                     "registration_days",
                     models.PositiveSmallIntegerField(

@@ -215,12 +215,7 @@ class Channel(Entity):
         default=False,
         help_text="Accept an initialTransactionId that is not of this gateway: agreements made at another processor.",
     )
-    network_tokens = models.BooleanField(
-        "network tokens",
-        default=False,
-        db_default=False,
-        help_text="Stored cards get a network token, and payments with them are sent with it.",
-    )
+    network_tokens = models.BooleanField(default=False, db_default=False)
     registration_days = models.PositiveSmallIntegerField(
         null=True, blank=True, help_text="How long a registration is kept; empty keeps it until it is deleted."
     )

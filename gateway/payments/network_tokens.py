@@ -5,7 +5,7 @@ and the connector takes one; with a cryptogram where the shopper initiates it. W
 card number is sent; where the issuer declines the token for a reason of the token's own, the payment is authorized once
 more with the card number, like a cascade: one payment, the next attempt written before it is sent. Payments keep the
 number that was sent (PaymentToken), because captures, reversals and recovery have to repeat it.
-Source: docs/decisions/0126; docs/stored-cards.md.
+Source: docs/decisions/0126; docs/network-tokens.md.
 """
 
 from __future__ import annotations

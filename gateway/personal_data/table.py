@@ -145,6 +145,26 @@ PERSONAL_DATA: Final[tuple[PersonalTable, ...]] = (
         ),
     ),
     PersonalTable(
+        model="gateway.NetworkToken",
+        title=_("Network tokens"),
+        why="to charge the stored card by its network's token",
+        kept="as long as the registration",
+        links=(("registration", REGISTRATIONS),),
+        columns=(
+            _erased("number_sealed", "the network token, sealed"),
+            _kept("reference", "the token service's id, until the token is deleted there", KeepReason.SOON),
+            _kept("last4", "last four digits of the token", KeepReason.PSEUDONYM),
+        ),
+    ),
+    PersonalTable(
+        model="gateway.PaymentToken",
+        title=_("Network tokens of payments"),
+        why="to capture, refund and reverse a payment that was sent with a network token",
+        kept="for GATEWAY_PAYMENT_ACCOUNT_DAYS, like the card number",
+        links=(("payment", PAYMENTS),),
+        columns=(_deleted("number_sealed", "the network token, sealed"),),
+    ),
+    PersonalTable(
         model="gateway.Agreement",
         title=_("Agreements"),
         why="to charge under the shopper's agreement",

@@ -681,6 +681,8 @@ SAMPLES_BY_ENDPOINT: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "reset-clock": ("reset-clock",),
         "acquirer-messages": ("messages",),
         "mails": ("direct-debit", "mails"),
+        # Only on a channel with network tokens: docs/network-tokens.md.
+        "change-network-token": (),
         # A token differs each time, and is some thousand characters long.
         "make-wallet-token": (),
         "decide-transfer": ("prepayment", "arrived"),

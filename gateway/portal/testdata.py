@@ -32,6 +32,7 @@ from gateway.connectors.simulator.cards import (
     SIMULATED_SUCCESS,
     SimulatedCard,
 )
+from gateway.connectors.simulator.token_service import TOKEN_STATE_REFUSED
 from gateway.core import advice, brands, result_codes
 from gateway.core.result_codes import OUTCOME_UNKNOWN_CODE, SHOPPER_TIMEOUT_CODE, ResultFamily
 from gateway.wallets.formats import WALLET_FORMATS
@@ -71,6 +72,11 @@ _GROUPS: Final[tuple[tuple[str, str, str, Callable[[SimulatedCard], bool]], ...]
      lambda card: card.threeds is not None and card.code != SOFT_DECLINE),
     ("partial", "Approved for a part", "amount in the answer is what was approved.",
      lambda card: card.approved_share != 1),
+    ("tokens", "Network tokens of stored cards",
+     "Approved as they stand. Stored on a channel with networkTokens, each goes its own way: the network gives no "
+     "token, its service gives no cryptogram, it is suspended, or the issuer declines it with "
+     f"{TOKEN_STATE_REFUSED}; the card number is sent then. Tokens of all other VISA, MASTER and AMEX cards work.",
+     lambda card: bool(card.tokenization)),
     ("approved", "Approved",
      f"Every other number with a right check digit is approved, too, but those that begin with {GUESSED_BIN}: they are "
      f"declined with {GUESSED_CODE}, to try the card-testing guard with, which does not count the cards of this page. "
@@ -94,7 +100,9 @@ _GROUPS: Final[tuple[tuple[str, str, str, Callable[[SimulatedCard], bool]], ...]
      lambda card: card.behaviour != "answer"),
     ("declined", "Declined", "The digits after 4000 0 are the end of the result code.", lambda _card: True),
 )  # fmt: skip
-_ORDER: Final = ("approved", "declined", "partial", "review", "3ds", "soft", "cascade", "blocked", "silence", "refused")
+_ORDER: Final = (
+    "approved", "declined", "partial", "review", "3ds", "soft", "cascade", "tokens", "blocked", "silence", "refused",
+)  # fmt: skip
 
 
 @cache
@@ -131,6 +139,7 @@ def render_card_row(card: SimulatedCard) -> dict[str, Any]:
         "threeDSecure": THREEDS_OUTCOME_TEXTS[card.threeds] if card.threeds else None,
         "behaviour": card.behaviour,
         "secondAcquirer": card.second_acquirer or None,
+        "networkToken": card.tokenization or None,
         "next": advice.get_developer_advice(card.code),
     }
 

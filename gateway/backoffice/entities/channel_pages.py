@@ -47,6 +47,7 @@ _CHANNEL: Final = {
     "maskCardData": "mask_card_data", "authorizationKind": "authorization_kind",
     "authorizationDays": "authorization_days", "expiredCaptures": "expired_captures",
     "partialApprovals": "partial_approvals", "retryTiming": "retry_timing", "reversalHours": "reversal_hours",
+    "networkTokens": "network_tokens",
 }  # fmt: skip
 _THREEDS: Final = {
     "networks": "networks", "requestors": "requestors", "onUnavailable": "on_unavailable", "onAttempt": "on_attempt",
@@ -121,6 +122,7 @@ class ChannelForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at 
             "agreement_ids",
             "external_references",
             "registration_days",
+            "network_tokens",
             "risk_set",
             "card_testing",
             "exemptions",
@@ -134,6 +136,9 @@ class ChannelForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at 
             ),
             "currencies": gettext_lazy("Codes such as EUR,USD, with commas; empty: all."),
             "reversal_hours": gettext_lazy("Later a debit or capture is refunded. 0: until it is settled."),
+            "network_tokens": gettext_lazy(
+                "Stored cards get one, and payments with them are sent with it where the acquirer takes one."
+            ),
         }
         labels = {
             "brand_order": gettext_lazy("brand order of co-badged cards"),
@@ -142,6 +147,7 @@ class ChannelForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at 
             "partial_approvals": gettext_lazy("an approval for less than was asked for"),
             "retry_timing": gettext_lazy("when a declined subscription charge is tried again"),
             "reversal_hours": gettext_lazy("hours that a debit may be reversed"),
+            "network_tokens": gettext_lazy("network tokens"),
         }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -212,7 +218,10 @@ class ChannelAdmin(MerchantPage):
             {"fields": ("authorization_kind", "authorization_days", "expired_captures", "reversal_hours")},
         ),
         (gettext_lazy("How strictly it reads"), {"fields": ("parameters", "refuse_duplicates", "mask_card_data")}),
-        (gettext_lazy("Card on file"), {"fields": ("agreement_ids", "external_references", "registration_days")}),
+        (
+            gettext_lazy("Card on file"),
+            {"fields": ("agreement_ids", "external_references", "registration_days", "network_tokens")},
+        ),
         (gettext_lazy("Subscriptions"), {"fields": ("retry_timing", "retry_trial")}),
         (gettext_lazy("Risk"), {"fields": ("risk_set", "card_testing")}),
         (gettext_lazy("Exemptions from strong authentication"), {"fields": ("exemptions", "exemption_trial")}),

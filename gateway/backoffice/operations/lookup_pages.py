@@ -32,7 +32,7 @@ from gateway.backoffice.payments.curl_commands import build_request_curl
 from gateway.backoffice.payments.payment_titles import format_payment_title
 from gateway.core import clock, identifiers, result_codes
 from gateway.core.masking import mask_text
-from gateway.models import Channel, Notification, Payment, Registration, RequestLog, RiskObservation
+from gateway.models import Channel, NetworkToken, Notification, Payment, Registration, RequestLog, RiskObservation
 from gateway.payments import registrations, search_keys
 from gateway.payments.refusal import RequestRefusedError
 
@@ -109,6 +109,7 @@ class RegistrationAdmin(ReadOnlyPage):
             "account": mask_registered_account(row),
             "details": sorted(details.items()),
             "payments": _render_registration_payments(row),
+            "token": NetworkToken.objects.filter(registration=row).first(),
             "past": row.retain_until is not None and row.retain_until < clock.merchant_now(row.merchant),
             "may_delete": row.status == Registration.Status.ACTIVE and self.has_delete_permission(request, row),
             "delete": reverse("admin:gateway_registration_delete", args=[row.pk]),

@@ -26,6 +26,7 @@ from gateway.payments.chain_states import ChainStatus
 from gateway.payments.fraud_liability import FraudLiability, resolve_fraud_liability
 from gateway.payments.rendering import resolve_result_code
 from gateway.payments.risk_screening import PARTIAL_APPROVAL_DETAIL
+from gateway.payments.stored_answer import TokenUse, read_private_facts
 from gateway.risk.evaluation import RiskOutcome
 
 
@@ -180,7 +181,7 @@ def explain_payment(
             *route_explanation.explain_failover(payment.route),
             _("Acquirer account: %s") % payment.route.get("name", payment.acquirer_merchant_id),
         ]
-    more += _list_acquirer_messages(payment)
+    more += list_acquirer_messages(payment)
     if (liability := resolve_fraud_liability(payment)) is not None:
         more.append(_(FRAUD_LIABILITY_TEXTS[liability]))
     own = _(_describe_money_effect(payment))
@@ -247,17 +248,27 @@ def _describe_authentication(row: Authentication) -> str:
     }
 
 
-def _list_acquirer_messages(payment: Payment) -> list[str]:
+def list_acquirer_messages(payment: Payment) -> list[str]:
     """The acquirer's own message beside the result code."""
     details = payment.answer.get("resultDetails", {})
     named = (
         ("The acquirer's own code", details.get("AcquirerResponse")),
         ("Merchant advice code", details.get("MerchantAdviceCode")),
         ("Approved in part", details.get(PARTIAL_APPROVAL_DETAIL)),
+        ("Network token", TOKEN_USE_TEXTS.get(read_private_facts(payment.answer).network_token)),
         ("Address check (AVS)", AVS_RESULT_TEXTS.get(payment.answer.get("avs", ""))),
         ("Security code (CVV)", CVV_RESULT_TEXTS.get(payment.answer.get("cvv", ""), payment.answer.get("cvv"))),
     )
     return [f"{_(name)}: {_(str(value))}" for name, value in named if value]
+
+
+TOKEN_USE_TEXTS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        TokenUse.USED: "sent instead of the card number",
+        TokenUse.UNAVAILABLE: "no cryptogram came, the card number was sent",
+        TokenUse.DECLINED: "declined, the card number was sent after it",
+    }
+)
 
 
 AVS_RESULT_TEXTS: Final[Mapping[str, str]] = MappingProxyType(

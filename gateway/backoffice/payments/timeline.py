@@ -186,6 +186,7 @@ _EVENTS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         LifecycleEvent.RETURN: ("did not reach the shopper, or came back: it can be refunded again", "bad"),
         LifecycleEvent.STEP_UP: ("declined until the shopper authenticates: goes on with a challenge", "wait"),
         LifecycleEvent.CASCADE: ("declined: goes on to another acquirer, which may be approved", "wait"),
+        LifecycleEvent.TOKEN_FALLBACK: ("network token declined: goes on with the card number", "wait"),
         LifecycleEvent.BOOK: ("booked by the bank after it was rejected", "good"),
         LifecycleEvent.REROUTE: ("goes on to another acquirer: the one before did not accept it", "wait"),
     }

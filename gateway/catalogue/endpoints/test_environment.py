@@ -165,6 +165,22 @@ MAKE_WALLET_TOKEN_ENDPOINT = Endpoint(
     ),
 )  # fmt: skip
 
+CHANGE_NETWORK_TOKEN_ENDPOINT = Endpoint(
+    name="change-network-token", method="POST", path="/v1/test/network-tokens/{id}", title="Change a network token",
+    about="What the simulated card network tells of the token of a stored card: it is suspended, works again, has a "
+    "later expiry date, or is deleted. The id is the registration's.",
+    operation="test", scope="test", test_only=True,
+    structures=(
+        REQUIRED_ENTITY,
+        structure(
+            "Network token", "test environment", "",
+            ("event", one_of("SUSPENDED", "RESUMED", "REPLACED", "DELETED"), R,
+             "The answer is the registration as it then stands. REPLACED: the token is valid three years longer."),
+            demand=ALWAYS,
+        ),
+    ),
+)  # fmt: skip
+
 DECIDE_TRANSFER_ENDPOINT = Endpoint(
     name="decide-transfer", method="POST", path="/v1/test/transfers/{id}", title="Let money arrive",
     about="What the simulated bank reports of a prepayment, or of a debit that is confirmed later: it arrived, or it "

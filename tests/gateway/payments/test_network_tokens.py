@@ -1,26 +1,46 @@
 """Network tokens of stored cards: how they come, when a payment is sent with one, and what becomes of one that fails.
 
-Source: docs/decisions/0126; docs/stored-cards.md.
+Source: docs/decisions/0126; docs/network-tokens.md.
 """
 
 from __future__ import annotations
 
-from datetime import timedelta
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import pytest
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management import CommandError, call_command
+from django.test import override_settings
+from django.urls import reverse
 
+from gateway.backoffice.payments import explanation
+from gateway.configuration.channel import CHANNEL_SECTION
 from gateway.connectors.means import Card, TokenAccount
+from gateway.connectors.port import AcquirerReply, AcquirerRequest
 from gateway.connectors.simulator import token_service as simulated
 from gateway.connectors.simulator.accounts import BANK_ACCOUNTS
 from gateway.connectors.simulator.cards import SIMULATED_CARDS
+from gateway.connectors.simulator.issuers import (
+    SIMULATED_ISSUERS,
+    IssuerQuestion,
+    build_issuer_card,
+    simulate_issuer_answer,
+)
 from gateway.connectors.simulator.token_service import (
     SIMULATED_REQUESTOR,
     build_simulated_cryptogram,
     build_simulated_token,
 )
-from gateway.connectors.token_service import TokenEvent, TokenNotUsableError, TokenServiceUnavailableError
+from gateway.connectors.token_service import TokenEvent, TokenServiceUnavailableError
+from gateway.connectors.token_services import load_token_service
 from gateway.core import clock
+from gateway.core import document as d
+from gateway.core.luhn import is_luhn_valid
 from gateway.core.result_codes import RESULT_CODES, find_result_code
 from gateway.core.secret import Secret
 from gateway.models import (
@@ -32,19 +52,24 @@ from gateway.models import (
     PaymentEvent,
     PaymentToken,
     Registration,
+    Role,
     RoutingRule,
     RoutingTarget,
     Status,
 )
-from gateway.payments import network_tokens, recovery, registration_retention
+from gateway.payments import follow_ups, network_tokens, registration_retention, webhook_payloads
+from gateway.payments.chain_amounts import Chain
 from gateway.payments.network_tokens import TOKEN_DECLINES, apply_token_event, call_token_service_when_due
+from gateway.payments.points_of_service import find_point_of_service
 from gateway.payments.stored_answer import get_attempt_number
+from gateway.personal_data import account_retention
 from gateway.vault.sealing import current_vault
 from tests.support.acquirers import APPROVED, DECLINED, Acquirer, Killed, account, known
 from tests.support.client import Answer, Api
 from tests.support.clock import pass_time
 from tests.support.database import places_of
 from tests.support.fixtures import Shop
+from tests.support.office import person, signed_in
 from tests.support.recovery import recover_after
 
 pytestmark = pytest.mark.django_db
@@ -194,11 +219,11 @@ def test_a_service_that_fails_stops_neither_the_others_nor_a_payment(
     assert token_of(other).status == "REQUESTED"
 
 
-def test_a_new_number_gets_a_new_token_and_the_old_one_is_deleted(tokens: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_number_gets_a_new_token_and_the_old_one_is_deleted(
+    tokens: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     deleted: list[str] = []
-    monkeypatch.setattr(
-        simulated.SimulatedTokenService, "delete", lambda _self, reference: deleted.append(reference)
-    )
+    monkeypatch.setattr(simulated.SimulatedTokenService, "delete", lambda _self, reference: deleted.append(reference))
     stored = store(tokens.api)
     old = token_of(stored).reference
     tokens.api.post(f"/v1/registrations/{stored}", {"card.number": "4111111111111111"})
@@ -214,9 +239,7 @@ def test_deleting_the_card_erases_the_token_at_once_and_deletes_it_at_the_networ
     tokens: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deleted: list[str] = []
-    monkeypatch.setattr(
-        simulated.SimulatedTokenService, "delete", lambda _self, reference: deleted.append(reference)
-    )
+    monkeypatch.setattr(simulated.SimulatedTokenService, "delete", lambda _self, reference: deleted.append(reference))
     stored = store(tokens.api)
     reference = token_of(stored).reference
     tokens.api.delete(f"/v1/registrations/{stored}")
@@ -244,9 +267,7 @@ def test_a_token_that_comes_after_its_card_was_deleted_is_kept_by_nobody(
         return provision(self, request)
 
     monkeypatch.setattr(simulated.SimulatedTokenService, "provision", while_deleted)
-    monkeypatch.setattr(
-        simulated.SimulatedTokenService, "delete", lambda _self, reference: deleted.append(reference)
-    )
+    monkeypatch.setattr(simulated.SimulatedTokenService, "delete", lambda _self, reference: deleted.append(reference))
     stored = store(tokens.api)
     row = token_of(stored)
     assert (row.status, row.number_sealed, row.reference) == ("DELETED", None, "")
@@ -328,7 +349,6 @@ def test_a_token_that_its_issuer_declines_is_followed_once_by_the_card_number(to
 def test_a_decline_of_the_card_is_no_reason_to_send_its_number(tokens: Shop) -> None:
     """A decline is said of the card behind the token: the number would be declined too."""
     stored = store(tokens.api)
-    Registration.objects.all()
     broke = tokens.api.pay(card__number="4000015500000005")
     assert broke.code == "800.100.155"
     row = token_of(stored)
@@ -341,7 +361,7 @@ def test_a_decline_of_the_card_is_no_reason_to_send_its_number(tokens: Shop) -> 
 def test_an_expired_card_is_charged_by_its_token(tokens: Shop) -> None:
     """A network renews a token's date with the card's; the date that was typed once says nothing then."""
     stored = store(tokens.api, year=f"{clock.real_now().year + 1}")
-    pass_time(tokens.merchant, timedelta(days=700))
+    pass_time(tokens.api, days=700)
     paid = click(tokens.api, stored)
     assert (paid.code, told(paid)) == ("000.100.110", "USED")
     apply_token_event(token_of(stored).reference, TokenEvent.SUSPENDED)
@@ -350,7 +370,7 @@ def test_an_expired_card_is_charged_by_its_token(tokens: Shop) -> None:
 
 def test_the_number_of_an_expired_card_does_not_follow_its_declined_token(tokens: Shop) -> None:
     stored = store(tokens.api, DECLINED_TOKEN, year=f"{clock.real_now().year + 1}")
-    pass_time(tokens.merchant, timedelta(days=700))
+    pass_time(tokens.api, days=700)
     paid = click(tokens.api, stored)
     assert (paid.code, told(paid), events(paid.id)) == (TOKEN_REFUSED, "USED", ["begin", "decline"])
 
@@ -382,3 +402,269 @@ def test_every_decline_of_a_token_is_a_code_of_the_catalogue() -> None:
     assert named - set(TOKEN_DECLINES) == {
         "800.100.301", "800.100.302", "800.100.305", "800.100.310", "800.100.314",
     }  # fmt: skip
+
+
+# --- at an acquirer that can be killed ------------------------------------------------------------------------------
+
+
+class TokenAcquirer(Acquirer):
+    """Declines tokens for their state, and approves card numbers."""
+
+    token_code = TOKEN_REFUSED
+
+    def submit(self, request: AcquirerRequest) -> AcquirerReply:
+        self.behaviour = "declines" if isinstance(request.means, TokenAccount) else "approves"
+        self.decline_code = self.token_code
+        return super().submit(request)
+
+
+@pytest.fixture
+def acquirer(tokens: Shop, monkeypatch: pytest.MonkeyPatch) -> TokenAcquirer:
+    found = TokenAcquirer("first")
+    known(monkeypatch, found)
+    rule = RoutingRule.objects.create(channel=tokens.channel, name="all")
+    RoutingTarget.objects.create(rule=rule, account=account(tokens.channel, "first"), weight=1, position=0)
+    return found
+
+
+def external(api: Api, registration: str, **more: str) -> Answer:
+    return click(api, registration, testMode="EXTERNAL", **more)
+
+
+def kill() -> None:
+    raise Killed
+
+
+def test_the_number_follows_the_token_under_a_key_of_its_own(tokens: Shop, acquirer: TokenAcquirer) -> None:
+    paid = external(tokens.api, store(tokens.api))
+    assert (paid.code, told(paid)) == (APPROVED, "DECLINED")
+    first, second = acquirer.requests
+    assert isinstance(first.means, TokenAccount)
+    assert first.means.cryptogram is not None
+    assert isinstance(second.means, Card)
+    assert (first.attempt_key, second.attempt_key) == (Payment.objects.get(pk=paid.id).id.hex, f"{paid.id}-2")
+    assert len(acquirer.booked) == 1
+
+
+@pytest.mark.parametrize("code", [DECLINED, "800.100.302"])
+def test_any_other_decline_of_the_token_stands(tokens: Shop, acquirer: TokenAcquirer, code: str) -> None:
+    acquirer.token_code = code
+    paid = external(tokens.api, store(tokens.api))
+    assert (paid.code, told(paid), len(acquirer.requests)) == (code, "USED", 1)
+
+
+def test_the_issuers_advice_ends_the_payment(tokens: Shop, acquirer: TokenAcquirer) -> None:
+    acquirer.decline_details = {"AcquirerResponse": "N7", "MerchantAdviceCode": "03"}
+    paid = external(tokens.api, store(tokens.api))
+    assert (paid.code, len(acquirer.requests)) == (TOKEN_REFUSED, 1)
+
+
+def test_a_worker_that_dies_with_the_token_leaves_it_to_recovery(tokens: Shop, acquirer: TokenAcquirer) -> None:
+    stored = store(tokens.api)
+    acquirer.token_code = APPROVED
+    acquirer.before = kill
+    with pytest.raises(Killed):
+        external(tokens.api, stored)
+    payment = Payment.objects.get(payment_type="DB")
+    assert PaymentToken.objects.filter(payment=payment.pk).exists()
+    acquirer.before = lambda: None
+    recover_after(60)
+    payment.refresh_from_db()
+    assert (payment.status, payment.result_code) == (Status.DECLINED, "900.100.301")
+    assert payment.answer["networkToken"] == "USED"
+
+
+def test_a_worker_that_dies_before_the_number_leaves_the_tokens_decline(tokens: Shop, acquirer: TokenAcquirer) -> None:
+    """Nothing was approved: the second attempt is written, and recovery asks about it."""
+    stored = store(tokens.api)
+    acquirer.before = lambda: kill() if len(acquirer.requests) > 1 else None
+    with pytest.raises(Killed):
+        external(tokens.api, stored)
+    payment = Payment.objects.get(payment_type="DB")
+    assert (payment.status, get_attempt_number(payment)) == (Status.STARTED, 2)
+    assert not PaymentToken.objects.filter(payment=payment.pk).exists()
+    acquirer.before = lambda: None
+    recover_after(60)
+    payment.refresh_from_db()
+    assert (payment.status, payment.result_code) == (Status.DECLINED, TOKEN_REFUSED)
+    assert not acquirer.booked
+
+
+def test_a_worker_that_dies_after_the_number_was_approved_leaves_an_approved_payment(
+    tokens: Shop, acquirer: TokenAcquirer
+) -> None:
+    stored = store(tokens.api)
+    acquirer.after = kill
+    with pytest.raises(Killed):
+        external(tokens.api, stored)
+    acquirer.after = lambda: None
+    recover_after(60)
+    payment = Payment.objects.get(payment_type="DB")
+    assert (payment.status, payment.result_code) == (Status.APPROVED, APPROVED)
+    assert payment.answer["networkToken"] == "DECLINED"
+
+
+def test_an_acquirer_without_tokens_is_sent_the_number(tokens: Shop, acquirer: TokenAcquirer) -> None:
+    acquirer.takes = frozenset({"", Card.kind})
+    paid = external(tokens.api, store(tokens.api))
+    assert (paid.code, told(paid)) == (APPROVED, None)
+    assert isinstance(acquirer.requests[0].means, Card)
+
+
+def test_recovery_and_follow_ups_repeat_the_token_to_a_connector_that_needs_it(tokens: Shop) -> None:
+    paid = Payment.objects.get(pk=click(tokens.api, store(tokens.api), paymentType="PA").id)
+    held = follow_ups.load_chain_means(paid.chain, paid.id)
+    assert isinstance(held, TokenAccount)
+    assert (held.account.reveal(), held.requestor, held.cryptogram) == (TOKEN, SIMULATED_REQUESTOR, None)
+    assert find_point_of_service(Chain([paid]), paid).token
+    rebilled = Payment.objects.get(pk=tokens.api.follow(click(tokens.api, paid.registration.hex).id, "RB", "10.00").id)
+    assert isinstance(follow_ups.load_chain_means(rebilled.chain, rebilled.id), Card)
+
+
+def test_a_payments_token_goes_with_its_card_number(tokens: Shop) -> None:
+    click(tokens.api, store(tokens.api))
+    with override_settings(GATEWAY_PAYMENT_ACCOUNT_DAYS=-1):
+        account_retention.erase_old_accounts()
+    assert not PaymentToken.objects.exists()
+
+
+# --- what the network tells -----------------------------------------------------------------------------------------
+
+
+def tell(api: Api, registration: str, event: str) -> Answer:
+    return api.post(f"/v1/test/network-tokens/{registration}", {"event": event})
+
+
+def test_what_happens_to_a_token_is_shown_and_told(tokens: Shop) -> None:
+    stored = store(tokens.api)
+    before = set(Notification.objects.values_list("pk", flat=True))
+    answer = tell(tokens.api, stored, "SUSPENDED")
+    assert (answer.status, answer.body["networkToken"]["status"]) == (200, "SUSPENDED")
+    [row] = Notification.objects.exclude(pk__in=before)
+    assert (row.kind, row.action, row.registration) == ("REGISTRATION", "UPDATED", UUID(stored))
+    payload = json.loads(webhook_payloads.build_webhook_payloads([row], {row.pk})[row.pk].text)["payload"]
+    assert payload["networkToken"]["status"] == "SUSPENDED"
+    assert payload["id"] == UUID(stored).hex
+    assert told(click(tokens.api, stored)) is None
+    assert tell(tokens.api, stored, "RESUMED").body["networkToken"]["status"] == "ACTIVE"
+    assert told(click(tokens.api, stored)) == "USED"
+    assert tell(tokens.api, stored, "REPLACED").body["networkToken"]["expiryYear"] == "2040"
+    assert tell(tokens.api, stored, "DELETED").body["networkToken"]["status"] == "DELETED"
+    assert token_of(stored).number_sealed is None
+    assert told(click(tokens.api, stored)) is None
+
+
+def test_an_event_that_was_told_before_changes_nothing(tokens: Shop) -> None:
+    reference = token_of(store(tokens.api)).reference
+    assert apply_token_event(reference, TokenEvent.SUSPENDED)
+    told_before = Notification.objects.count()
+    assert not apply_token_event(reference, TokenEvent.SUSPENDED)
+    assert not apply_token_event(reference, TokenEvent.REPLACED)
+    assert not apply_token_event("SIMTX", TokenEvent.DELETED)
+    assert not apply_token_event("", TokenEvent.DELETED)
+    assert Notification.objects.count() == told_before
+
+
+@pytest.mark.parametrize("wrong", ["another's", "without a token", "unknown"])
+def test_only_the_token_of_an_own_registration_is_changed(tokens: Shop, stranger: Shop, wrong: str) -> None:
+    stored = store(tokens.api)
+    if wrong == "another's":
+        answer = tell(stranger.api, stored, "DELETED")
+        assert (answer.status, answer.code) == (404, "100.150.200")
+    elif wrong == "unknown":
+        assert tell(tokens.api, "0" * 32, "DELETED").status == 404
+    else:
+        NetworkToken.objects.all().delete()
+        answer = tell(tokens.api, stored, "DELETED")
+        assert (answer.status, answer.body["result"]["parameterErrors"][0]["name"]) == (400, "id")
+        return
+    assert token_of(stored).status == "ACTIVE"
+
+
+def test_an_event_without_a_known_name_is_refused_by_its_field(tokens: Shop) -> None:
+    answer = tell(tokens.api, store(tokens.api), "LOST")
+    assert (answer.status, answer.body["result"]["parameterErrors"][0]["name"]) == (400, "event")
+
+
+def test_the_command_applies_an_event() -> None:
+    with pytest.raises(CommandError, match="--expiry goes with REPLACED"):
+        call_command("network_token_event", "R", "REPLACED")
+    with pytest.raises(CommandError, match="MM/YYYY"):
+        call_command("network_token_event", "R", "REPLACED", expiry="13/2030")
+
+
+def test_the_command_tells_whether_anything_changed(tokens: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    stored = store(tokens.api)
+    reference = token_of(stored).reference
+    call_command("network_token_event", reference, "REPLACED", expiry="07/2039")
+    assert (token_of(stored).expiry_month, token_of(stored).expiry_year) == ("07", "2039")
+    call_command("network_token_event", reference, "REPLACED", expiry="07/2039")
+    assert capsys.readouterr().out == "Applied.\nNothing changed: no such token, or it was told before.\n"
+
+
+# --- setting up -----------------------------------------------------------------------------------------------------
+
+
+def test_live_needs_a_token_service(live: None) -> None:
+    faults = d.DocumentFaults()
+    CHANNEL_SECTION.shape({"networkTokens": True}, "channel", faults)
+    assert [(fault.path, fault.message) for fault in faults] == [
+        ("channel.networkTokens", "needs a token service: GATEWAY_TOKEN_SERVICE names none")
+    ]
+
+
+def test_a_token_service_that_is_not_there_is_named() -> None:
+    with (
+        override_settings(GATEWAY_TOKEN_SERVICE="nowhere:SERVICE"),
+        pytest.raises(ImproperlyConfigured, match="nowhere"),
+    ):
+        load_token_service()
+    name = "gateway.connectors.simulator.token_service:SIMULATED_TOKEN_SERVICE"
+    with override_settings(GATEWAY_TOKEN_SERVICE=name):
+        assert load_token_service() is simulated.SIMULATED_TOKEN_SERVICE
+
+
+def test_a_payments_page_says_what_was_sent(tokens: Shop) -> None:
+    payment = Payment.objects.get(pk=click(tokens.api, store(tokens.api, DECLINED_TOKEN)).id)
+    assert "Network token: declined, the card number was sent after it" in explanation.list_acquirer_messages(payment)
+
+
+def test_a_registrations_page_shows_its_token_and_never_the_number(tokens: Shop) -> None:
+    stored = store(tokens.api)
+    page = signed_in(person("clerk", Role.CLERK, tokens.merchant)).get(
+        reverse("admin:gateway_registration_change", args=[UUID(stored)])
+    )
+    text = page.content.decode()
+    assert f"•••• {TOKEN[-4:]}" in text
+    assert TOKEN not in text
+
+
+# --- the simulated tokens -------------------------------------------------------------------------------------------
+
+
+def test_every_simulated_token_leads_to_its_card_and_to_no_other() -> None:
+    numbers = [card.number for card in SIMULATED_CARDS if is_luhn_valid(card.number)]
+    numbers += [build_issuer_card(issuer, place) for issuer in SIMULATED_ISSUERS for place in (0, 7, 12_345)]
+    made = {build_simulated_token(number): number for number in numbers}
+    assert len(made) == len(numbers)
+    assert not set(made) & set(numbers)
+    for token, number in made.items():
+        found = simulated.find_tokenized_card(token)
+        assert found is not None
+        assert found.number == number
+        assert is_luhn_valid(token)
+        assert len(token) == len(number)
+    assert simulated.find_tokenized_card(build_simulated_token("4222220000012342")) == simulated.TokenizedCard()
+    assert simulated.find_tokenized_card(PAN) is None
+
+
+def test_an_issuer_approves_tokens_by_its_points_more() -> None:
+    issuer = SIMULATED_ISSUERS[1]
+    at = datetime(2030, 1, 8, 9, tzinfo=UTC)
+    asked = [
+        IssuerQuestion(number=build_issuer_card(issuer, place), amount=Decimal(20), at=at, merchant_initiated=True)
+        for place in range(4_000)
+    ]
+    by_number = sum(simulate_issuer_answer(issuer, one).code == "000.100.110" for one in asked)
+    by_token = sum(simulate_issuer_answer(issuer, replace(one, token=True)).code == "000.100.110" for one in asked)
+    assert 40 < by_token - by_number < 120

@@ -29,6 +29,7 @@ MOVES = {
     ("STARTED", "reroute"): "STARTED",
     ("STARTED", "step_up"): "STARTED",
     ("STARTED", "cascade"): "STARTED",
+    ("STARTED", "token_fallback"): "STARTED",
     ("PENDING", "approve"): "APPROVED",
     ("PENDING", "decline"): "DECLINED",
     ("PENDING", "lose"): "IN_DOUBT",

@@ -20,7 +20,9 @@ from gateway.connectors.simulator.acs import ONE_TIME_CODE
 from gateway.connectors.simulator.issuers import SIMULATED_ISSUERS
 from gateway.core import languages
 from gateway.core.brands import PAYMENT_BRANDS
+from gateway.core.result_codes import find_result_code
 from gateway.payments.cascade import CASCADABLE_DECLINES
+from gateway.payments.network_tokens import TOKEN_DECLINES
 from gateway.payments.operations import OPERATIONS
 from gateway.payments.payment_methods import list_payment_types
 from gateway.portal import webhook_receiver
@@ -99,14 +101,14 @@ def custom_properties() -> str:
 def issuers() -> str:
     rows = [
         "| BIN | issuer | brand | country | approved of 100, by hour (UTC) "
-        "| closed | expired | no money | payday | 3-D Secure |",
-        "|---|---|---|---|---|---|---|---|---|---|",
+        "| closed | expired | no money | payday | 3-D Secure | network token |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for one in SIMULATED_ISSUERS:
         away = f"; away at {', '.join(f'{hour:02d}' for hour in sorted(one.away))}" if one.away else ""
         rows.append(
             f"| `{one.bin}` | {one.name} | {one.brand} | {one.country} | {_write_hours(one.hours)}{away} | "
-            f"{one.closed} % | {one.expired} % | {one.short} % | {one.payday} | +{one.proof} |"
+            f"{one.closed} % | {one.expired} % | {one.short} % | {one.payday} | +{one.proof} | +{one.token} |"
         )
     return "\n".join(rows)
 
@@ -172,6 +174,15 @@ def cascadable_declines() -> str:
     return "\n".join(rows)
 
 
+def token_declines() -> str:
+    rows = ["| result code | the acquirer's own code | what it says |", "|---|---|---|"]
+    rows += [
+        f"| `{code}` | {code_list(sorted(responses)) or 'any'} | {find_result_code(code).description} |"
+        for code, responses in TOKEN_DECLINES.items()
+    ]
+    return "\n".join(rows)
+
+
 def show_file(language: str, path: Path) -> Callable[[], str]:
     return lambda: f"```{language}\n{path.read_text(encoding='utf-8').rstrip()}\n```"
 
@@ -194,6 +205,7 @@ MADE: Final[dict[str, tuple[str, Callable[[], str]]]] = {
     "exemptions of simulated issuers": ("market.md", issuers_exemptions),
     "simulated trade": ("market.md", trade),
     "cascadable declines": ("routing.md", cascadable_declines),
+    "token declines": ("network-tokens.md", token_declines),
     "receiver in Java": ("webhooks.md", show_file("java", RECEIVERS / "Receiver.java")),
 }
 

@@ -259,6 +259,23 @@ def test_what_is_kept_shows_no_account_and_no_secret() -> None:
     assert "48" not in build_iso_message(put)
 
 
+def test_a_stored_cards_token_goes_with_its_date_its_cryptogram_and_its_requestor() -> None:
+    """docs/decisions/0126."""
+    token = TokenAccount(
+        account=Secret("4289000000000008"),
+        type="NETWORK",
+        expiry_month="05",
+        expiry_year="2037",
+        cryptogram=Secret("AgAAAAAAAIR8CQrXcIhbQAAAAAA="),
+        requestor="40010030273",
+    )
+    message = build_iso_message(build_iso_request(request(means=token), TERMINAL))
+    assert (message["2"], message["14"]) == ("4289000000000008", "3705")
+    parts = private_field.parse_private_field(message["48"])
+    assert (parts["cryptogram"], parts["tokenRequestor"]) == ("AgAAAAAAAIR8CQrXcIhbQAAAAAA=", "40010030273")
+    assert "tokenRequestor" not in build_iso_request(request(), TERMINAL).parts
+
+
 def test_parts_of_the_private_field_come_back() -> None:
     """Two digits of number, two of length."""
     parts = {part.name: f"value of {part.name}"[:20] for part in private_field.PRIVATE_FIELD_PARTS}
