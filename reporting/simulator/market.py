@@ -19,7 +19,6 @@ from typing import Final
 from gateway.connectors.simulator.issuers import (
     EXPIRED_CARD,
     ISSUERS_BY_BIN,
-    NO_REASON,
     STOLEN_CARD,
     IssuerAnswer,
     IssuerQuestion,
@@ -40,6 +39,9 @@ MARKET_ACCOUNTS: Final[Mapping[str, Mapping[str, int]]] = MappingProxyType(
 )
 """Acquirer account → of 100 attempts with a brand, how many are lost there that the issuer would have approved. Each
 account takes every second purchase."""
+ACCOUNT_REFUSED: Final = ("800.100.152", "05", "")
+"""What an account answers that loses an attempt: no issuer spoke, so there is no merchant advice code, and another
+account may be asked (gateway.payments.cascade)."""
 SUBSCRIPTION_PERCENT: Final = 15
 """Of 100 purchases, how many are a merchant's own charges of a stored card, all of them at SUBSCRIPTION_HOUR."""
 SUBSCRIPTION_HOUR: Final = 3
@@ -262,7 +264,7 @@ class MarketPlan:
         )
         answer = simulate_issuer_answer(issuer, question, seed=self.seed)
         if is_approved(answer.code) and self._percent(MARKET_ACCOUNTS[account].get(issuer.brand, 0)):
-            code, response, advice = NO_REASON
+            code, response, advice = ACCOUNT_REFUSED
             return IssuerAnswer(code=code, response=response, advice=advice)
         return answer
 

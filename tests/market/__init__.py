@@ -1,0 +1,1 @@
+"""By hand, ``python -m tests.market``: what each way to more approvals brings on the simulated market."""
