@@ -33,6 +33,7 @@ from gateway.catalogue.endpoints import CREATE_PAYMENT_LINK_ENDPOINT
 from gateway.catalogue.parse import InvalidParametersError
 from gateway.catalogue.typed_pairs import ParameterPairs
 from gateway.core import clock
+from gateway.core.masking import mask_text
 from gateway.models import Status
 from gateway.payments.request_builder import build_condition_facts
 
@@ -172,7 +173,7 @@ class PaymentLinkAdmin(MerchantPage):
 
     @admin.display(description=gettext_lazy("description"))
     def described(self, row: PaymentLink) -> str:
-        return row.description or row.request.get("merchantTransactionId", "") or "–"
+        return mask_text(row.description or row.request.get("merchantTransactionId", "")) or "–"
 
     @admin.display(description=gettext_lazy("amount"))
     def asked(self, row: PaymentLink) -> str:
@@ -245,7 +246,7 @@ class PaymentLinkAdmin(MerchantPage):
                 for each in paid.order_by("-payment__id")[:MAX_SHOWN_LINK_PAYMENTS]
                 if each.payment is not None
             ],
-            "sent": sorted(row.request.items()),
+            "sent": [(name, mask_text(value)) for name, value in sorted(row.request.items())],
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/clerk/payment_link.html", context)

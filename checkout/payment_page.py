@@ -38,6 +38,7 @@ from gateway.core import brands, clock, languages
 from gateway.core.client_address import resolve_client_ip
 from gateway.core.local_amounts import format_local_amount
 from gateway.core.mail_address import parse_mail_address
+from gateway.core.masking import mask_text
 from gateway.core.money import currency_exponent
 from gateway.models import Channel, Status
 from gateway.payments import shopper_return
@@ -229,7 +230,7 @@ def _render_paid(request: HttpRequest, row: Checkout) -> HttpResponse:
         "email": row.request.get("customer.email", ""),
         "mail_action": f"{session.PAYMENT_PAGE_PATH}{row.public_id}/receipt",
         "back": url if url and not session.is_payment_page_url(url) else "",
-        "description": row.link.description if row.link is not None else "",
+        "description": mask_text(row.link.description) if row.link is not None else "",
     }
     return _render(request, "pay/receipt.html", row=row, **context)
 
@@ -283,9 +284,10 @@ def _describe_order(request: dict[str, str], currency: str, description: str, la
     amount = request.get("amount")
     return {
         "total": format_local_amount(Decimal(amount), currency, language) if amount else "",
-        "description": description,
+        "description": mask_text(description),
         "lines": receipts.list_order_lines(request, currency, language),
-        "reference": request.get("merchantTransactionId", ""),
+        # Ids are stored as they were sent; people see a card number in one masked (decision 0052).
+        "reference": mask_text(request.get("merchantTransactionId", "")),
     }
 
 

@@ -26,6 +26,7 @@ from gateway.catalogue.nesting import nest_entries
 from gateway.core import brands, clock, languages
 from gateway.core.identifiers import format_short_id
 from gateway.core.local_amounts import format_local_amount
+from gateway.core.masking import mask_text
 from gateway.db.statement import execute_sql
 from gateway.models import Merchant, Payment, Status
 from gateway.payments.payment_receipts import ShownReceipt
@@ -88,7 +89,7 @@ def _build_order_line(item: Mapping[str, str], currency: str, language: str) -> 
     if not total and "price" in item:
         total = str((Decimal(item["price"]) * Decimal(quantity)).quantize(Decimal("0.01")))
     shown = format_local_amount(Decimal(total), item.get("currency", currency), language) if total else ""
-    return OrderLine(name=item["name"], quantity=f"{Decimal(quantity).normalize():f}", total=shown)
+    return OrderLine(name=mask_text(item["name"]), quantity=f"{Decimal(quantity).normalize():f}", total=shown)
 
 
 def build_receipt(row: Checkout, payment: Payment, t: Mapping[str, str], language: str) -> Receipt:
@@ -103,7 +104,7 @@ def build_receipt(row: Checkout, payment: Payment, t: Mapping[str, str], languag
         (t["merchant"], row.merchant.name),
         (t["date"], f"{paid_at:%Y-%m-%d %H:%M %Z}"),
         (t["paidWith"], f"{means} •••• {digits}" if digits else means),
-        (t["bank.reference"], row.request.get("merchantTransactionId", "")),
+        (t["bank.reference"], mask_text(row.request.get("merchantTransactionId", ""))),
         (t["receiptNumber"], format_short_id(payment.number)),
     )
     return Receipt(

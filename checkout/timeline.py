@@ -17,6 +17,7 @@ from gateway.backoffice.kit.formatting import build_state_pill
 from gateway.backoffice.payments.payment_titles import format_payment_title
 from gateway.backoffice.payments.timeline import TimelineEvent
 from gateway.core import clock
+from gateway.core.masking import mask_text
 from gateway.models import Payment
 
 MAX_SHOWN_CALLS: Final = 50
@@ -34,7 +35,7 @@ def build_checkout_page(checkout: UUID) -> dict[str, Any]:
         "over": over,
         "moments": _list_moments(row, over),
         "hidden": sorted(row.hidden_brands.items()),
-        "sent": sorted(row.request.items()),
+        "sent": [(name, mask_text(value)) for name, value in sorted(row.request.items())],
         "secret": row.request_sealed is not None,
         "payment": row.payment,
         "pill": build_state_pill(row.payment.status) if row.payment else None,

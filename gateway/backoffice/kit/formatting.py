@@ -126,6 +126,15 @@ def normalize_tone(tone: str) -> str:
     return tone if tone in _TONES else "plain"
 
 
+def mask_texts(value: Any) -> Any:
+    """JSON with every text in it masked; a text never becomes something else."""
+    if isinstance(value, dict):
+        return {name: mask_texts(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [mask_texts(each) for each in value]
+    return mask_text(value) if isinstance(value, str) else value
+
+
 def format_masked_json(value: Any) -> str:
     """Indented JSON; what looks like a secret or a card number is masked, whatever was masked before."""
     return mask_text(json.dumps(value, indent=2, ensure_ascii=False, default=str))

@@ -8,6 +8,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy
 
 from gateway.backoffice.kit.base import ReadOnlyPage
+from gateway.backoffice.kit.formatting import mask_texts
 from gateway.backoffice.kit.list_filters import build_period_filter
 from gateway.core import identifiers
 from gateway.models import Authentication
@@ -25,6 +26,13 @@ class AuthenticationAdmin(ReadOnlyPage):
     search_help_text = gettext_lazy("Payment id, or the authentication's own")
     ordering = ("-id",)
     exclude = ("number_sealed", "proof_sealed", "scenario", "return_url")
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Authentication | None:
+        """The row as its page shows it: what a merchant sent is masked, ids too (decision 0052)."""
+        row: Authentication | None = super().get_object(request, object_id, from_field)
+        for name in ("ask", "messages", "request", "answer") if row is not None else ():
+            setattr(row, name, mask_texts(getattr(row, name)))
+        return row
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Authentication], search_term: str
