@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import hashlib
+import hmac
 import json
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
@@ -74,6 +76,17 @@ def test_an_old_or_early_timestamp_is_told_with_its_minutes() -> None:
     assert (old.kind, old.why, old.more) == (VerificationResult.OLD, "old", "13")
     early = message_verification.verify_message(KEYS, *sent("signed", at=NOW + timedelta(minutes=9)), NOW)
     assert (early.kind, early.why) == (VerificationResult.OLD, "early")
+
+
+@pytest.mark.parametrize("at", ["soon", "1778752920.5", "-5", "1" * 13, "٣", "²", ""])
+def test_a_timestamp_is_up_to_twelve_digits_although_it_is_signed(at: str) -> None:
+    """Whoever has the secret may sign anything."""
+    headers, body = sent("signed")
+    made = hmac.digest(MINE.reveal(), f"{headers['webhook-id']}.{at}.{body}".encode(), hashlib.sha256)
+    signed = {"webhook-timestamp": at, "webhook-signature": f"v1,{base64.b64encode(made).decode()}"}
+    verdict = message_verification.verify_message(KEYS, headers | signed, body, NOW)
+    kind = VerificationResult.WRONG_ENCODING if at else VerificationResult.MISSING
+    assert (verdict.kind, verdict.more) == (kind, "webhook-timestamp")
 
 
 def test_an_encrypted_body_in_base64_is_wrong_encoding() -> None:
