@@ -123,6 +123,17 @@ def test_a_header_that_is_no_hex_of_its_length_is_named(name: str, value: str) -
     assert verdict.more.startswith(name)
 
 
+@pytest.mark.parametrize("name", ["x-initialization-vector", "x-authentication-tag"])
+@pytest.mark.parametrize("space", ["  ", "\t\n", "\u2003 "])
+def test_digits_with_a_space_between_them_are_no_hex(name: str, space: str) -> None:
+    """Python reads them, other languages do not, and the merchant's code is what is looked at."""
+    headers, body = sent("encrypted")
+    verdict = message_verification.verify_message(
+        KEYS, headers | {name: headers[name][:2] + space + headers[name][2:]}, body, NOW
+    )
+    assert (verdict.kind, verdict.why) == (VerificationResult.WRONG_ENCODING, "hex header")
+
+
 @pytest.mark.parametrize(
     "headers",
     [
