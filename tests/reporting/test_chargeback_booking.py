@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 
 from chargebacks import cases, ledger
 from chargebacks.models import Chargeback
@@ -176,6 +176,24 @@ def test_a_code_that_is_no_reason_is_an_error_of_its_line(shop: Shop) -> None:
     file = take_in(csv([bad, disputed(payment, "5.00")]), institute())
     assert (file.state, file.faults, file.errors.get().column) == ("DONE", 1, "ReasonCode")
     assert chain_of(shop, payment) == [("CB", "5.00"), ("DB", "60.00")]
+
+
+def test_why_a_line_is_not_booked_is_said_and_a_broken_connection_is_no_such_reason(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A database that is away is tried again; a finding would stand for good."""
+    payment = paid(shop, "60.00")
+    take_in(csv([reversal(payment, "25.00")]), institute())
+    assert Finding.objects.get().found == chargeback_booking.NO_CHARGEBACK_TO_REVERSE
+    record = SettlementRecord.objects.get()
+
+    def fail(_chain: object) -> None:
+        raise OperationalError
+
+    monkeypatch.setattr(cases, "adopt_chain_payments", fail)
+    with pytest.raises(OperationalError):
+        chargeback_booking.book_record(record, BY)
+    assert Finding.objects.count() == 1
 
 
 def test_a_reversal_that_comes_before_its_chargeback_is_entered_after_it(shop: Shop) -> None:

@@ -163,6 +163,26 @@ def test_a_rejected_a_withdrawn_and_an_old_request_send_nothing(shop: Shop) -> N
     assert refunds() == []
 
 
+@pytest.mark.parametrize("approve", [True, False])
+def test_what_was_decided_is_not_withdrawn(shop: Shop, approve: bool) -> None:
+    """The money may have moved already."""
+    clara = clerk("clara", "20.00")
+    row = asked(shop, clara)
+    decided = approvals.decide_approval(row.pk, approve=approve, note="", by=clerk("max"))
+    with pytest.raises(FollowUpNotPossibleError, match="only while nobody has decided"):
+        approvals.withdraw_approval(row.pk, by=clara)
+    row.refresh_from_db()
+    assert row.state == decided.state == ("DONE" if approve else "REJECTED")
+
+
+def test_nobody_withdraws_the_request_of_somebody_else(shop: Shop) -> None:
+    row = asked(shop, clerk("clara", "20.00"))
+    with pytest.raises(FollowUpNotPossibleError):
+        approvals.withdraw_approval(row.pk, by=clerk("max"))
+    row.refresh_from_db()
+    assert row.state == "ASKED"
+
+
 def test_of_many_decisions_at_once_one_counts_and_one_refund_is_made(committed: Shop) -> None:
     """Brief: self-approval refused also by a race; execution once."""
     clara, managers = clerk("clara", "20.00"), [clerk("max"), clerk("mia")]

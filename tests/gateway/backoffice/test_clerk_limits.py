@@ -12,7 +12,7 @@ from gateway.backoffice.follow_ups import approvals, clerk_limits, manual_follow
 from gateway.backoffice.follow_ups.clerk_limits import Clerk
 from gateway.backoffice.follow_ups.manual_follow_up import FollowUpOrder
 from gateway.core import clock, identifiers
-from gateway.models import ClerkLimitUsage, Payment
+from gateway.models import Approval, ClerkLimitUsage, Payment
 from gateway.payments.chain_amounts import Chain
 from tests.gateway.backoffice.test_approvals import asked, clerk
 from tests.support.fixtures import Shop
@@ -67,6 +67,19 @@ def test_what_was_declined_moved_nothing(shop: Shop, monkeypatch: pytest.MonkeyP
     Payment.objects.filter(pk=paid.pk).update(status=status)
     found = moved(shop, payment=paid.pk, at=clock.real_now())
     assert found == (0 if status == "DECLINED" else 7)
+
+
+def test_a_move_that_was_made_after_all_counts_for_whoever_approved_it_when_they_did(shop: Shop) -> None:
+    """Not for who asked, and not from when it was noticed."""
+    paid = shop.api.pay()
+    row = Approval(
+        merchant_id=shop.merchant.pk, payment_id=paid.id, amount=Decimal(9), currency="EUR", asked_by_id=1,
+        decided_by_id=2, decided_at=NOW - timedelta(hours=23), follow_up=identifiers.row_id(),
+    )  # fmt: skip
+    for _ in range(2):
+        clerk_limits.restore_approved_move(row)
+    (kept,) = ClerkLimitUsage.objects.all()
+    assert (kept.user, kept.at, kept.amount, kept.payment) == (2, row.decided_at, 9, row.follow_up)
 
 
 def test_what_is_exactly_left_of_a_limit_may_be_moved() -> None:

@@ -65,6 +65,41 @@ def test_an_export_holds_every_payment_of_ones_own_and_none_of_anothers(
     assert [float(each["amount"]) for each in cells(row)] == [1, 2, 3, 4, 5, 6, 7]
 
 
+def test_of_payments_that_were_picked_the_export_has_those_that_one_may_see(shop: Shop, stranger: Shop) -> None:
+    """Whoever writes another merchant's id into the request gets a file without it."""
+    first, second, third = (shop.api.pay().id for _ in range(3))
+    theirs = stranger.api.pay().id
+    owner = person("clara", "clerk", shop.merchant)
+    asked = {"format": "csv", "ids": [third, theirs, first]}
+    row = queue.enqueue_work(payment_export.PAYMENT_EXPORT, "payments", asked, owner=owner.pk, by=BY)
+    queue.run_background_work(None)
+    row.refresh_from_db()
+    assert [each["id"] for each in cells(row)] == [first, third]
+    assert second not in str(cells(row))
+
+
+def test_a_payment_that_is_made_while_the_file_is_written_is_not_in_it(shop: Shop, monkeypatch: Any) -> None:
+    """The list as it was when the export was asked for: its sums are compared with that list."""
+    monkeypatch.setattr(payment_export, "EXPORT_SLICE_ROWS", 1)
+    monkeypatch.setattr(queue, "MAX_TURN_S", 0.0)
+    monkeypatch.setattr(queue, "MAX_BACKGROUND_RUN_S", 0.0)
+    made = [shop.api.pay().id for _ in range(2)]
+    row = exported(shop, "csv")
+    shop.api.pay()
+    for _ in range(4):
+        queue.run_background_work(None)
+    row.refresh_from_db()
+    assert [each["id"] for each in cells(row)] == made
+
+
+def test_a_card_number_that_is_stored_in_a_text_is_masked_in_the_file(shop: Shop) -> None:
+    """docs/decisions/0052: whatever put it there."""
+    paid = shop.api.pay()
+    Payment.objects.filter(pk=paid.id).update(merchant_memo="paid with 4200 0000 0000 0000")
+    (row,) = cells(exported(shop, "csv"))
+    assert row["merchantMemo"] == "paid with 4200 00** **** 0000"
+
+
 @pytest.mark.parametrize("as_", payment_export.EXPORT_FORMATS)
 def test_a_cell_is_never_a_formula(shop: Shop, as_: str) -> None:
     """Decisions, section 8: formula characters at the start of a cell are escaped."""

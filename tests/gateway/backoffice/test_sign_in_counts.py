@@ -62,7 +62,7 @@ def is_locked(name: str, address: str) -> bool:
 
 def test_a_place_is_known_to_its_user_alone_for_thirty_days(clara: User, shop: Shop, time: Moving) -> None:
     signin.begin_session(clara, ip=HOME, agent="", second_factor=False)
-    signin.begin_session(person("other", Role.CLERK, shop.merchant), ip=AWAY, agent="", second_factor=False)
+    signin.begin_session(person("Other", Role.CLERK, shop.merchant), ip=AWAY, agent="", second_factor=False)
     known = [(HOME, "clara"), (HOME, "CLARA"), (AWAY, "other")]
     assert [lockout.is_known_place(asked_from(place), name) for place, name in known] == [True] * 3
     assert not lockout.is_known_place(asked_from(AWAY), "clara"), "where another user signed in"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import hashlib
+import hmac
 import json
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
@@ -76,6 +78,17 @@ def test_an_old_or_early_timestamp_is_told_with_its_minutes() -> None:
     assert (early.kind, early.why) == (VerificationResult.OLD, "early")
 
 
+@pytest.mark.parametrize("at", ["soon", "1778752920.5", "-5", "1" * 13, "٣", "²", ""])
+def test_a_timestamp_is_up_to_twelve_digits_although_it_is_signed(at: str) -> None:
+    """Whoever has the secret may sign anything."""
+    headers, body = sent("signed")
+    made = hmac.digest(MINE.reveal(), f"{headers['webhook-id']}.{at}.{body}".encode(), hashlib.sha256)
+    signed = {"webhook-timestamp": at, "webhook-signature": f"v1,{base64.b64encode(made).decode()}"}
+    verdict = message_verification.verify_message(KEYS, headers | signed, body, NOW)
+    kind = VerificationResult.WRONG_ENCODING if at else VerificationResult.MISSING
+    assert (verdict.kind, verdict.more) == (kind, "webhook-timestamp")
+
+
 def test_an_encrypted_body_in_base64_is_wrong_encoding() -> None:
 
     headers, body = sent("encrypted")
@@ -108,6 +121,17 @@ def test_a_header_that_is_no_hex_of_its_length_is_named(name: str, value: str) -
     verdict = message_verification.verify_message(KEYS, headers | {name: value}, body, NOW)
     assert (verdict.kind, verdict.why) == (VerificationResult.WRONG_ENCODING, "hex header")
     assert verdict.more.startswith(name)
+
+
+@pytest.mark.parametrize("name", ["x-initialization-vector", "x-authentication-tag"])
+@pytest.mark.parametrize("space", ["  ", "\t\n", "\u2003 "])
+def test_digits_with_a_space_between_them_are_no_hex(name: str, space: str) -> None:
+    """Python reads them, other languages do not, and the merchant's code is what is looked at."""
+    headers, body = sent("encrypted")
+    verdict = message_verification.verify_message(
+        KEYS, headers | {name: headers[name][:2] + space + headers[name][2:]}, body, NOW
+    )
+    assert (verdict.kind, verdict.why) == (VerificationResult.WRONG_ENCODING, "hex header")
 
 
 @pytest.mark.parametrize(

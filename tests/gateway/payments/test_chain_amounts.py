@@ -14,6 +14,7 @@ from hypothesis import strategies as some
 from gateway.models import Status
 from gateway.payments.chain_amounts import (
     compute_capturable_amount,
+    compute_disputable_amount,
     compute_refundable_amount,
     compute_reversible_amount,
     resolve_payment_amount,
@@ -54,6 +55,18 @@ def test_a_final_capture_releases_the_rest() -> None:
     authorization = first("PA")
     members = [authorization, after(authorization, "CP", "30.00", final=True)]
     assert compute_capturable_amount(chain(*members), authorization) == D(0)
+
+
+def test_a_second_chargeback_takes_what_was_won_back_and_is_left_of_the_payment() -> None:
+    """Of a chargeback reversal; refunded meanwhile was 70 of the 100."""
+    debit = first("DB", "100.00")
+    dispute = after(debit, "CB", "50.00")
+    won = after(dispute, "CR", "50.00")
+    assert compute_disputable_amount(chain(debit, dispute, won), won) == D("50.00")
+    again = after(won, "CB", "20.00")
+    assert compute_disputable_amount(chain(debit, dispute, won, again), won) == D("30.00")
+    refund = after(debit, "RF", "70.00")
+    assert compute_disputable_amount(chain(debit, dispute, won, refund), won) == D("30.00")
 
 
 def test_a_capture_is_refunded_on_its_own_account() -> None:

@@ -502,6 +502,19 @@ def test_a_job_that_charges_nobody_ends_at_once_with_its_notice(api: Api, card: 
     assert api.delete(f"/v1/schedules/{job.id}").body["plan"]["state"] == "ENDED"
 
 
+def test_webhooks_tell_of_a_schedule_as_made_changed_under_notice_and_ended(api: Api, card: str) -> None:
+    """A notice that was given changes a job; it has not ended."""
+    job = started(api, card, job__noticeUnit="MONTH", job__noticeNumber="2")
+    told = Notification.objects.filter(kind="SCHEDULE").order_by("pk").values_list("action", flat=True)
+    assert list(told) == ["CREATED"]
+    assert api.post(f"/v1/schedules/{job.id}/reschedule", {"amount": "5.00", "currency": "EUR"}).status == 200
+    assert api.delete(f"/v1/schedules/{job.id}").body["plan"]["state"] == "ENDING"
+    assert list(told.all()) == ["CREATED", "UPDATED", "UPDATED"]
+    ended = started(api, card)
+    assert api.delete(f"/v1/schedules/{ended.id}").body["plan"]["state"] == "ENDED"
+    assert list(told.all())[3:] == ["CREATED", "DELETED"]
+
+
 def test_what_would_run_after_the_notice_ends_the_job_instead(api: Api, card: str) -> None:
     job = started(api, card, job__year="2090", job__noticeUnit="MONTH", job__noticeNumber="2")
     plan = api.delete(f"/v1/schedules/{job.id}").body["plan"]
