@@ -290,7 +290,7 @@ def test_the_waterfall_adds_up_and_says_where_each_purchase_was_lost(shop: Shop)
 
 def test_a_gain_is_told_with_what_is_comparable_and_never_above_what_was_lost(db: None) -> None:
     """On a simulated market: the account that loses MASTER, the hour of subscriptions, soft declines."""
-    call_command("simulate_market", payments=12_000, months=1, start=START.date())
+    call_command("simulate_market", payments=4_000, months=1, start=START.date())
     whole = period()
     (fall,) = waterfall.compute_waterfalls(whole)
     found = gains.list_gains(whole, fall, compute_figures(whole, "threeDSecure"))
@@ -425,19 +425,18 @@ def market(db: None) -> Merchant:
     return Merchant.objects.get(name=market_rows.MARKET_MERCHANT)
 
 
-@pytest.mark.parametrize("by", [name for name in BREAKDOWNS if name != "all"])
-def test_the_page_shows_every_breakdown(market: Merchant, by: str) -> None:
+def test_the_page_shows_every_breakdown(market: Merchant) -> None:
     client = signed_in(person("clara", Role.CLERK, market))
-    answer = client.get("/admin/approval-rates/", {"by": by, "from": "2030-01-01", "to": "2030-01-30"})
-    text = answer.content.decode()
-    assert answer.status_code == 200
-    segments = answer.context["segments"]
-    attempts = sum(one["figures"].attempts for one in segments)
-    asked = Payment.objects.filter(merchant=market, payment_type__in=["DB", "PA"]).exclude(connector="")
-    assert attempts == asked.count()
-    assert segments[0]["name"] in text
-    assert "What would bring most" in text
-    assert answer.context["waterfalls"][0].rows[0].count > 1_000
+    asked = Payment.objects.filter(merchant=market, payment_type__in=["DB", "PA"]).exclude(connector="").count()
+    for by in (name for name in BREAKDOWNS if name != "all"):
+        answer = client.get("/admin/approval-rates/", {"by": by, "from": "2030-01-01", "to": "2030-01-30"})
+        text = answer.content.decode()
+        assert answer.status_code == 200, by
+        segments = answer.context["segments"]
+        assert sum(one["figures"].attempts for one in segments) == asked, by
+        assert segments[0]["name"] in text, by
+        assert "What would bring most" in text, by
+        assert answer.context["waterfalls"][0].rows[0].count > 1_000, by
 
 
 def test_a_users_page_has_no_payment_of_another_merchant(market: Merchant, shop: Shop) -> None:

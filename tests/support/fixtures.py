@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from django.core.signals import request_finished, request_started
-from django.db import close_old_connections, connection
+from django.db import close_old_connections, connection, transaction
 from django.test import override_settings
 
 from gateway.access import audit_log, tokens
@@ -47,6 +47,15 @@ def open_shop(division: Division, name: str) -> Shop:
     return Shop(
         merchant=merchant, channel=channel, token=token, api=Api(token=secret.reveal(), entity=channel.entity_id)
     )
+
+
+@pytest.fixture(scope="module")
+def module_db(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """For rows that are costly to make and that all tests of a module only read: a transaction around the transactions
+    of its tests. Not for a module with a test that commits."""
+    with django_db_blocker.unblock(), transaction.atomic():
+        yield
+        transaction.set_rollback(True)
 
 
 @pytest.fixture

@@ -17,9 +17,9 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from gateway.catalogue.openapi import REQUEST_EXAMPLES
 from gateway.core import identifiers
-from gateway.models import AcquirerExchange, Payment
+from gateway.models import AcquirerExchange, Division, Payment, Psp
 from tests.support.client import Answer, Api, payment
-from tests.support.fixtures import Shop
+from tests.support.fixtures import Shop, open_shop
 
 pytestmark = pytest.mark.django_db
 
@@ -253,10 +253,27 @@ def payments_of(shop: Shop) -> dict[str, str]:
     }
 
 
+@pytest.fixture(scope="module")
+def division(module_db: None) -> Division:
+    return Division.objects.create(name="Division", psp=Psp.objects.create(name="PSP"))
+
+
+@pytest.fixture(scope="module")
+def stranger(division: Division) -> Shop:
+    """Another merchant, the same for all tests of this file."""
+    return open_shop(division, "Stranger")
+
+
+@pytest.fixture(scope="module")
+def theirs(stranger: Shop) -> dict[str, str]:
+    return payments_of(stranger)
+
+
 @each_that_names_a_payment
-def test_another_merchants_payment_is_answered_like_none(shop: Shop, stranger: Shop, naming: Naming) -> None:
+def test_another_merchants_payment_is_answered_like_none(
+    shop: Shop, stranger: Shop, theirs: dict[str, str], naming: Naming
+) -> None:
     """R11, D11: with a token and an entity of one's own."""
-    theirs = payments_of(stranger)
     before = Payment.objects.filter(merchant=stranger.merchant).count(), AcquirerExchange.objects.count()
     nothing = identifiers.row_id().hex
     expected = told(ask(shop.api, naming, payment=nothing, entity=shop.channel.entity_id), nothing)
@@ -268,12 +285,14 @@ def test_another_merchants_payment_is_answered_like_none(shop: Shop, stranger: S
 
 
 @each_request
-def test_another_merchants_entity_is_answered_like_none(shop: Shop, stranger: Shop, naming: Naming) -> None:
+def test_another_merchants_entity_is_answered_like_none(
+    shop: Shop, stranger: Shop, theirs: dict[str, str], naming: Naming
+) -> None:
     """R11, D11: a channel and a merchant of somebody else, with their payment or one of one's own."""
-    theirs, own, nothing = stranger.api.pay(paymentType="PA").id, shop.api.pay().id, identifiers.row_id().hex
+    own, nothing = shop.api.pay().id, identifiers.row_id().hex
     unknown = secrets.token_hex(16)
     before = Payment.objects.count()
-    for ident in (theirs, own, nothing):
+    for ident in (theirs["PA"], own, nothing):
         expected = told(ask(shop.api, naming, payment=ident, entity=unknown), unknown)
         assert expected[0] == 403
         for dispatching in (False, True):
@@ -311,10 +330,10 @@ def test_another_channels_payment_is_answered_like_none(shop: Shop, naming: Nami
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("route", ROUTES)
 def test_no_method_tells_another_merchants_payment_from_none(
-    shop: Shop, stranger: Shop, route: str, method: str
+    shop: Shop, theirs: dict[str, str], route: str, method: str
 ) -> None:
     """R11: methods that a route does not take, too; ids in the path and in the query string."""
-    theirs, nothing = stranger.api.pay().id, identifiers.row_id().hex
+    nothing = identifiers.row_id().hex
 
     def call(ident: str) -> tuple[int, dict[str, str], str]:
         fields = {"entityId": shop.channel.entity_id, "id": ident, "referenceUuid": ident}
@@ -323,7 +342,7 @@ def test_no_method_tells_another_merchants_payment_from_none(
             return answer.status, dict(answer.headers), answer.text
         return told(answer, ident)
 
-    assert call(theirs) == call(nothing)
+    assert call(theirs["DB"]) == call(nothing)
 
 
 def test_the_comparison_would_see_a_difference(shop: Shop) -> None:
