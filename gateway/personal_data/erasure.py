@@ -9,7 +9,7 @@ and 0110.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -216,7 +216,7 @@ def forget_person(
             check_nothing_is_open(person)  # and with those that began meanwhile
         report = _erase_rows(person, dry_run=dry_run)
         if not dry_run:
-            _check_nothing_began(person)
+            _check_nothing_began(person, person.ids(PAYMENTS))
         report |= {
             "merchant": selector.merchant.pk.hex,
             "kind": selector.kind,
@@ -267,9 +267,11 @@ def forget_again(
         check_nothing_is_open(person)
         _delete_registrations(person, by)
         person = find_rows(merchant, seeds)
+        # A report has no follow-ups that were made after it: what is there now does not count as begun meanwhile.
+        listed = set(_list_chain_payments(person).values_list("pk", flat=True))
         check_nothing_is_open(person)
         report = _erase_rows(person, dry_run=False)
-        _check_nothing_began(person)
+        _check_nothing_began(person, listed)
         report["seal"] = seal_report(merchant, report["ids"])
         facts = {name: report[name] for name in ("erasedRows", "keptRows")}
         facts |= {"alone": alone} if alone else {}
@@ -283,11 +285,14 @@ def check_nothing_is_open(person: FoundPerson) -> None:
         raise PersonStillActiveError(matters)
 
 
-def _check_nothing_began(person: FoundPerson) -> None:
-    """Raises ErasureConflictError where a follow-up began after the person's rows were listed: it has copied from them.
-    Called when the payments are erased: their locked rows keep further ones waiting until that is committed."""
-    listed = person.ids(PAYMENTS)
-    began = Payment.objects.filter(chain__in=listed).exclude(pk__in=listed).order_by("pk").first()
+def _list_chain_payments(person: FoundPerson) -> models.QuerySet[Payment]:
+    return Payment.objects.filter(chain__in=person.ids(PAYMENTS))
+
+
+def _check_nothing_began(person: FoundPerson, listed: Collection[UUID]) -> None:
+    """Raises ErasureConflictError where a follow-up began after the person's payments were ``listed``: it has copied
+    from them. Called when they are erased: their locked rows keep further ones waiting until that is committed."""
+    began = _list_chain_payments(person).exclude(pk__in=listed).order_by("pk").first()
     if began is not None:
         raise ErasureConflictError(f"payment {began.pk.hex} began meanwhile")
 
