@@ -118,6 +118,7 @@ def test_a_moved_clock_is_put_back_on_a_phone(site: str, open_page: Opened, comm
     box = button.bounding_box()
     assert box
     assert box["x"] + box["width"] <= 375
+    expect(page.locator("td[data-label='Voraus um']")).to_contain_text("1 T 0 h")
     picture(page, "clock-phone")
     assert list_faults(page) == []
     follow(page, button)

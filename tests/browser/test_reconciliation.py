@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from django.test import override_settings
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from gateway.background import queue
 from gateway.models import Division, Psp
@@ -49,9 +49,9 @@ def read_rows(content: str) -> list[dict[str, str]]:
     return list(tables.DictReader(content.splitlines(), delimiter=";" if ";" in content.splitlines()[0] else ","))
 
 
-def download(page: Page, name: str | re.Pattern[str]) -> str:
+def download(within: Locator, page: Page, name: str | re.Pattern[str]) -> str:
     with page.expect_download() as started:
-        page.get_by_role("link", name=name).first.click()
+        within.get_by_role("link", name=name).first.click()
     return started.value.path().read_text(encoding="utf-8-sig")
 
 
@@ -167,8 +167,9 @@ def compare_with_the_page(page: Page, site: str) -> str:
     page.goto(f"{site}/admin/reporting/reconciliationfile/")
     expect(page.locator(".ck-pill", has_text="Sent").first).to_be_visible()
     look(page, "written")
-    day = page.locator("tbody a").first.inner_text()
-    daily = download(page, "Download")
+    written = page.locator("tbody tr", has_text=re.compile(r"Lines\s*4"))
+    day = written.get_by_role("link").first.inner_text()
+    daily = download(written, page, "Download")
     rows = read_rows(daily)
     assert {len(row) for row in rows} == {38}
     page.get_by_label("From").fill(day)
@@ -176,7 +177,7 @@ def compare_with_the_page(page: Page, site: str) -> str:
     follow(page, page.get_by_role("button", name="Make it"))
     queue.run_background_work(None)
     page.reload()
-    period = download(page, re.compile("Download"))
+    period = download(page.locator("main"), page, re.compile("Download"))
     assert read_rows(period) == rows
     total = sum((Decimal(row["SettlementAmount"]) for row in rows), Decimal(0))
     page.goto(f"{site}/admin/reporting/settlement/")

@@ -21,6 +21,7 @@ from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminSelectWidge
 from gateway.access import audit_log, permissions
 from gateway.access.rate_limits import SHOPPER_OPERATION, resolve_rate_limit
 from gateway.backoffice.kit.base import actor_from_request
+from gateway.backoffice.operations.live_board import describe_age
 from gateway.backoffice.sign_in import session
 from gateway.core import clock
 from gateway.models import Channel, Merchant, ThrottleWindow
@@ -179,7 +180,11 @@ def handle_test_clock(site: Any, request: HttpRequest) -> HttpResponse:
     moved_first = mine.order_by(models.Case(models.When(clock_offset=timedelta(0), then=1), default=0), "name")
     listed = list(moved_first[: MAX_SHOWN_CLOCKS + 1])
     rows = [
-        {"merchant": each, "now": clock.merchant_now(each), "offset": each.clock_offset}
+        {
+            "merchant": each,
+            "now": clock.merchant_now(each),
+            "ahead": describe_age(each.clock_offset) if each.clock_offset else "",
+        }
         for each in listed[:MAX_SHOWN_CLOCKS]
     ]
     context = session.build_page_context(

@@ -480,6 +480,8 @@ def test_a_moved_clock_can_be_put_back_however_many_merchants_there_are(shop: Sh
     form = {"act": "move", "merchant": str(shop.merchant.pk), "number": "2", "unit": "days"}
     answer = staff.post("/admin/test-clock/", form, follow=True).content.decode()
     assert f'name="merchant" value="{shop.merchant.pk}"' in answer
+    assert "2 d 0 h" in answer
+    assert "2 T 0 h" in staff.get("/admin/test-clock/", HTTP_ACCEPT_LANGUAGE="de").content.decode()
 
 
 def test_what_a_clock_cannot_be_moved_by_is_told_beside_its_field(boss: Client, shop: Shop) -> None:

@@ -65,6 +65,9 @@ class Links(HTMLParser):
         self.loads: list[str] = []
         self.inline: list[str] = []
         self.searches: list[str] = []
+        self.regions: list[str] = []
+        self.heads: list[str] = []
+        self._in_head = False
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -75,12 +78,24 @@ class Links(HTMLParser):
             self.links.append(found["href"])
         if found.get("role") == "search":
             self.searches.append(found.get("aria-label", ""))
+        if found.get("role") == "region":
+            self.regions.append(found.get("aria-label", found.get("aria-labelledby", "")))
+        if tag == "th":
+            self.heads.append("")
+            self._in_head = True
         self.loads += [found[name] for name in ("src",) if name in found]
         if tag == "link":
             self.loads.append(found["href"])
         self.inline += [f"{tag} {name}" for name in found if name == "style" or name.startswith("on")]
         if tag == "style" or (tag == "script" and "src" not in found):
             self.inline.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._in_head = self._in_head and tag != "th"
+
+    def handle_data(self, data: str) -> None:
+        if self._in_head:
+            self.heads[-1] += data.strip()
 
 
 def page(path: str, status: int = 200) -> str:
@@ -100,6 +115,9 @@ def test_every_page_answers_without_a_database_and_loads_nothing_foreign(path: s
     assert len(found.ids) == len(set(found.ids)), "an id stands twice"
     assert all(found.searches)
     assert len(found.searches) == len(set(found.searches)), "two searches have one name"
+    assert all(found.regions)
+    assert len(found.regions) == len(set(found.regions)), "two tables have one name"
+    assert all(found.heads), "a head of a table has no words"
 
 
 def test_every_link_of_every_page_leads_to_a_page_and_a_place_in_it() -> None:
