@@ -59,7 +59,8 @@ def has_usable_token(registration: Registration, now: datetime) -> bool:
 
 def get_network_token(registration: Registration) -> NetworkToken | None:
     """The registration's network token, or None; without a query where it was read with the registration."""
-    return getattr(registration, "network_token", None)
+    found: NetworkToken | None = getattr(registration, "network_token", None)
+    return found
 
 
 def render_network_token(row: NetworkToken) -> dict[str, str]:
