@@ -33,12 +33,13 @@ from gateway.core.masking import mask_text
 from gateway.core.money import Money
 from gateway.core.result_codes import PAYMENT_NOT_FOUND_CODE
 from gateway.core.secret import Secret
-from gateway.models import AcquirerExchange, MandateMail, NetworkToken, Payment
+from gateway.models import AcquirerExchange, MandateMail, Payment
 from gateway.payments import acquirer_message_store, mandate_mails, network_tokens, registrations, shopper_return
 from gateway.payments.record_only_payments import resolve_success_code
 from gateway.payments.refusal import RequestRefusedError
 from gateway.payments.rendering import render_registration
 from gateway.payments.responses import render_ignored_parameters
+from gateway.payments.stored_tokens import get_network_token
 from gateway.wallets import sandbox_tokens as wallets
 from gateway.wallets.formats import WALLET_FORMATS
 from gateway.wallets.token_factory import PaymentSheet, tamper_token
@@ -144,8 +145,8 @@ class NetworkTokenView(SandboxView):
         parameters = self.parse(context, context.admission.channel)
         admission = context.admission
         found = registrations.find_registration(identifiers.parse_id(target), admission.merchant, admission.channel)
-        token = NetworkToken.objects.filter(registration=found).exclude(reference="").first()
-        if token is None:
+        token = get_network_token(found)
+        if token is None or not token.reference:
             message = "is no registration whose card has a network token"
             raise InvalidParametersError([ParameterError(name="id", value=target, message=message)])
         network_tokens.apply_token_event(
@@ -154,6 +155,7 @@ class NetworkTokenView(SandboxView):
             expiry_month=token.expiry_month,
             expiry_year=str(int(token.expiry_year) + TOKEN_YEARS),
         )
+        found.network_token.refresh_from_db()
         body: dict[str, Any] = render_registration(found, resolve_success_code(found.test_mode))
         shared = build_envelope(body["result"]["code"], context.trace.ndc)
         body |= {name: shared[name] for name in ("buildNumber", "timestamp", "ndc")}

@@ -74,7 +74,7 @@ from gateway.payments.risk_screening import (
     refuses_partial_approvals,
     screen_follow_up,
 )
-from gateway.payments.stored_answer import PrivateFacts
+from gateway.payments.stored_answer import PrivateFacts, was_sent_with_token
 from gateway.payments.stored_request import build_stored_request
 from gateway.vault.sealing import VaultError
 
@@ -146,9 +146,10 @@ def process_follow_up(request: FollowUpRequest) -> Payment:
         # Open the secrets before the payment begins: one whose card does not open must not stay STARTED.
         needs_means = operation.needs_card or CONNECTORS[target.connector].asks_with_means
         if needs_means and not decision.code and means is None:
+            authorizing = find_authorizing_payment(chain, target)
             # A rebill authorizes anew, and is sent with the card number.
-            authorizing = request.payment if operation.code == "RB" else find_authorizing_payment(chain, target).id
-            means = _open_chain_means(chain.first.id, authorizing)
+            token = operation.code != "RB" and was_sent_with_token(authorizing.answer)
+            means = _open_chain_means(chain.first.id, authorizing.id if token else None)
             if means is None and chain.first.means:
                 raise RequestRefusedError(ACCOUNT_ERASED_CODE)
         if not decision.code:
@@ -355,7 +356,7 @@ def _check_account_opens(target: Payment) -> None:
         raise RequestRefusedError(VAULT_ERROR_CODE) from None
 
 
-def _open_chain_means(first: UUID, authorizing: UUID) -> Means | None:
+def _open_chain_means(first: UUID, authorizing: UUID | None) -> Means | None:
     """The chain's means out of the vault. Raises RequestRefusedError when it does not open."""
     for last in (False, True):
         try:
@@ -367,12 +368,12 @@ def _open_chain_means(first: UUID, authorizing: UUID) -> Means | None:
     raise RequestRefusedError(VAULT_ERROR_CODE)
 
 
-def load_chain_means(first: UUID, authorizing: UUID) -> Means | None:
+def load_chain_means(first: UUID, authorizing: UUID | None) -> Means | None:
     """The means of a chain, from its first payment's row; without a CVV, which is never stored. ``authorizing``: the
     payment whose authorization is meant (:func:`find_authorizing_payment`): one that was sent with a network token is
-    followed with it. Raises VaultError."""
+    followed with it; None: the card number is wanted. Raises VaultError."""
     means = load_payment_means(Payment.objects.only("means", "means_sealed", "request", "answer").get(pk=first))
-    return replace_sent_means(means, authorizing)
+    return replace_sent_means(means, authorizing) if authorizing is not None else means
 
 
 def find_authorizing_payment(chain: Chain, payment: Payment) -> Payment:

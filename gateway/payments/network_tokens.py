@@ -41,7 +41,7 @@ from gateway.payments.cascade import CASCADED_TYPES, is_next_attempt_forbidden
 from gateway.payments.outcomes import Declined, PaymentOutcome
 from gateway.payments.payment_means import means_from_account
 from gateway.payments.risk_screening import ScreeningPlan
-from gateway.payments.stored_answer import TokenUse, read_private_facts, set_token_use
+from gateway.payments.stored_answer import TokenUse, read_token_use, set_token_use, was_sent_with_token
 from gateway.payments.stored_tokens import (
     build_token_row,
     is_token_usable,
@@ -124,7 +124,7 @@ def fall_back_to_number(
     ``asked``: the request before the token was attached; ``since``: time.perf_counter() when the first acquirer was
     called.
     """
-    if read_private_facts(payment.answer).network_token != TokenUse.USED or not isinstance(outcome, Declined):
+    if not isinstance(outcome, Declined) or not was_sent_with_token(payment.answer):
         return None
     reply, card = outcome.reply, asked.card
     if payment.status != Status.STARTED or not reply.sent or card is None:
@@ -179,7 +179,7 @@ def _is_token_wanted(payment: Payment, asked: AcquirerRequest) -> bool:
         and payment.payment_type in CASCADED_TYPES
         and card is not None
         and payment.channel.network_tokens
-        and read_private_facts(payment.answer).network_token != TokenUse.DECLINED
+        and read_token_use(payment.answer) != TokenUse.DECLINED
         and is_tokenizable(payment.brand, {"numberType": card.number_type}, wallet=bool(card.wallet))
     )
 
@@ -232,7 +232,7 @@ def _keep_sent_token(payment: Payment, token: TokenAccount) -> None:
 
 def _send_number(payment: Payment, why: TokenUse | None) -> None:
     """The next attempt is sent with the card number. ``why``: as the answer tells it."""
-    if read_private_facts(payment.answer).network_token == TokenUse.USED:
+    if was_sent_with_token(payment.answer):
         PaymentToken.objects.filter(pk=payment.pk).delete()
     payment.answer = set_token_use(payment.answer, why)
 

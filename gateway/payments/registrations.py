@@ -84,7 +84,7 @@ def find_registration(target: UUID | None, merchant: Merchant, channel: Channel 
     if target is None:
         raise RequestRefusedError(UNKNOWN_REGISTRATION_CODE, status=404)
     own = {"pk": target, "merchant": merchant.pk} | ({"channel": channel.pk} if channel is not None else {})
-    found = Registration.objects.filter(**own).select_related("channel").first()
+    found = Registration.objects.filter(**own).select_related("channel", "network_token").first()
     if found is None:
         raise _build_registration_refusal(Payment.objects.filter(**own).only("payment_type", "status").first())
     found.merchant = merchant

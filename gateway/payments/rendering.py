@@ -16,7 +16,7 @@ from gateway.payments import shopper_tokens
 from gateway.payments.descriptors import DESCRIPTOR, resolve_descriptor
 from gateway.payments.nested_values import deep_merge
 from gateway.payments.states import FINAL_STATUSES
-from gateway.payments.stored_answer import read_private_facts, read_return_reason
+from gateway.payments.stored_answer import read_return_reason, read_token_use
 from gateway.payments.stored_tokens import render_stored_token
 
 COLUMN_PARAMETERS: Final = ("paymentType", "paymentBrand", "amount", "currency", "testMode")
@@ -82,7 +82,7 @@ def _render_expiry(payment: Payment) -> dict[str, str]:
 
 def _render_token_use(payment: Payment) -> dict[str, str]:
     """Of a payment with a stored card that has a network token: whether the token was sent, or why not."""
-    use = read_private_facts(payment.answer).network_token
+    use = read_token_use(payment.answer)
     return {"NetworkToken": use} if use and payment.status in FINAL_STATUSES else {}
 
 

@@ -134,9 +134,15 @@ def get_attempt_number(payment: Payment) -> int:
     return kept.attempt + cascades + (kept.network_token == TokenUse.DECLINED)
 
 
+def read_token_use(answer: Mapping[str, Any]) -> str:
+    """``network_token`` of :class:`PrivateFacts` alone: it is read of every payment."""
+    use: str = answer.get(_NETWORK_TOKEN, "")
+    return use
+
+
 def was_sent_with_token(answer: Mapping[str, Any]) -> bool:
     """Whether a payment was sent with the network token of its stored card."""
-    return bool(answer.get(_NETWORK_TOKEN) == TokenUse.USED)
+    return read_token_use(answer) == TokenUse.USED
 
 
 def set_token_use(answer: Mapping[str, Any], use: TokenUse | None) -> dict[str, Any]:

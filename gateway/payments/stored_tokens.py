@@ -54,7 +54,13 @@ def has_usable_token(registration: Registration, now: datetime) -> bool:
     """Whether the registration's card can be charged by its network token, whatever the date on the card."""
     if not wants_network_tokens(registration.channel):
         return False
-    return is_token_usable(NetworkToken.objects.filter(registration=registration).first(), now)
+    return is_token_usable(get_network_token(registration), now)
+
+
+def get_network_token(registration: Registration) -> NetworkToken | None:
+    """The registration's network token, or None; without a query where it was read with the registration."""
+    found: NetworkToken | None = getattr(registration, "network_token", None)
+    return found
 
 
 def render_network_token(row: NetworkToken) -> dict[str, str]:
@@ -65,5 +71,5 @@ def render_network_token(row: NetworkToken) -> dict[str, str]:
 
 def render_stored_token(registration: Registration) -> dict[str, Any]:
     """``networkToken`` of a registration's answers; empty where it has none."""
-    row = NetworkToken.objects.filter(registration=registration).first() if registration.means == "card" else None
+    row = get_network_token(registration)
     return {"networkToken": render_network_token(row)} if row is not None else {}

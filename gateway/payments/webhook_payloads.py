@@ -129,7 +129,9 @@ def _load_registrations(
     notifications: Sequence[Notification], payload_ids: Collection[int]
 ) -> dict[UUID | None, Registration]:
     wanted = [row.registration for row in notifications if row.registration is not None and row.pk in payload_ids]
-    return {row.pk: row for row in Registration.objects.filter(pk__in=wanted)} if wanted else {}
+    if not wanted:
+        return {}
+    return {row.pk: row for row in Registration.objects.filter(pk__in=wanted).select_related("network_token")}
 
 
 def _load_decisions(

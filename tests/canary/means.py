@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from urllib.parse import urlencode, urlsplit
 
+from gateway.connectors.simulator.token_service import build_simulated_token
 from tests.canary.cards import Aviary, Canary
 from tests.canary.site import FORM, Reply, Site
 from tests.canary.traffic import follow, payment
@@ -47,6 +48,7 @@ def send_everything(site: Site, aviary: Aviary) -> None:
     gift_cards(site, aviary)
     wallets(site, aviary)
     registrations(site, aviary)
+    network_tokens(site, aviary)
 
 
 # --- a shopper who is sent away -------------------------------------------------------------------------------------
@@ -235,6 +237,23 @@ def registrations(site: Site, aviary: Aviary) -> None:
     site.get(card.label, path, {"card.number": card.number})
     query = urlencode({"entityId": site.facts["entity_id"]})
     assert site.send(card.label, "DELETE", f"{path}?{query}", headers=site.own({}, {})).status == 200
+
+
+def network_tokens(site: Site, aviary: Aviary) -> None:
+    """The network token of a stored card: given, sent with its cryptogram, suspended, deleted with its card."""
+    card = aviary.card("a card with a network token")
+    aviary.known_secret(card.label, build_simulated_token(card.number))
+    with site.connect() as database:
+        database.execute("UPDATE gateway_channel SET network_tokens = true WHERE id = %s", [site.facts["entity_id"]])
+    fields = {name: value for name, value in payment(card).items() if name.startswith("card.")}
+    ident = site.post(card.label, "/v1/registrations", fields).id
+    site.run("manage.py", "tick")
+    paid = site.post(card.label, f"/v1/registrations/{ident}/payments", {**FACE, "card.cvv": card.cvv})
+    site.get(card.label, "/v1/test/acquirer/messages", {"id": paid.id})
+    site.post(card.label, f"/v1/payments/{paid.id}", follow("RF"))
+    site.get(card.label, f"/v1/registrations/{ident}")
+    site.post(card.label, f"/v1/test/network-tokens/{ident}", {"event": "SUSPENDED"})
+    site.post(card.label, f"/v1/registrations/{ident}/payments", FACE)
 
 
 # --- the fields -----------------------------------------------------------------------------------------------------

@@ -171,6 +171,7 @@ def test_the_shoppers_and_the_other_means_were_there(flown: Flown) -> None:
         "wallet2, no token": "200.300.404",
         "kept with a payment": "000.100.110",
         "a click with a CVV": "000.100.110",
+        "a card with a network token": "000.100.110",
         "a click with a CVV, authenticated": "000.200.000",
     }.items():
         assert code in codes[label], (label, codes[label])

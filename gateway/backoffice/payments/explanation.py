@@ -26,7 +26,7 @@ from gateway.payments.chain_states import ChainStatus
 from gateway.payments.fraud_liability import FraudLiability, resolve_fraud_liability
 from gateway.payments.rendering import resolve_result_code
 from gateway.payments.risk_screening import PARTIAL_APPROVAL_DETAIL
-from gateway.payments.stored_answer import TokenUse, read_private_facts
+from gateway.payments.stored_answer import TokenUse, read_token_use
 from gateway.risk.evaluation import RiskOutcome
 
 
@@ -255,7 +255,7 @@ def list_acquirer_messages(payment: Payment) -> list[str]:
         ("The acquirer's own code", details.get("AcquirerResponse")),
         ("Merchant advice code", details.get("MerchantAdviceCode")),
         ("Approved in part", details.get(PARTIAL_APPROVAL_DETAIL)),
-        ("Network token", TOKEN_USE_TEXTS.get(read_private_facts(payment.answer).network_token)),
+        ("Network token", TOKEN_USE_TEXTS.get(read_token_use(payment.answer))),
         ("Address check (AVS)", AVS_RESULT_TEXTS.get(payment.answer.get("avs", ""))),
         ("Security code (CVV)", CVV_RESULT_TEXTS.get(payment.answer.get("cvv", ""), payment.answer.get("cvv"))),
     )
