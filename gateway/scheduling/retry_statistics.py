@@ -1,6 +1,6 @@
 """The outcomes that retries are timed by: counted once a day from this installation's payments, by one statement.
 
-Counted are first debits and authorizations with a card that an acquirer answered, the newest MAX_COUNTED_PAYMENTS of
+Counted are first debits and authorizations with a card that an acquirer answered, the newest MAX_RATED_PAYMENTS of
 COUNTED_DAYS days. A retry is a merchant-initiated one whose charge was declined before: the run of a schedule, else
 payments with one merchantTransactionId. Days and hours are UTC, by the merchants' clocks. Source: docs/decisions/0128.
 """
@@ -34,7 +34,7 @@ from gateway.scheduling.retry_rates import (
 from gateway.timers.registry import Timer
 
 COUNTED_DAYS: Final = 180
-MAX_COUNTED_PAYMENTS: Final = 200_000
+MAX_RATED_PAYMENTS: Final = 200_000
 MAX_COUNTED_ISSUERS: Final = 500
 """Issuers with cells of their own: those with the most payments. The others are in the cells of all."""
 MAX_RETRY_GAP_DAYS: Final = 15
@@ -143,10 +143,10 @@ def read_past_charges(
     merchant: UUID, channel: UUID, since: datetime, until: datetime, *, with_internal: bool
 ) -> PastCharges:
     """The retries of a channel's period and its attempts by day and hour, at most MAX_PAST_RETRIES retries of
-    MAX_COUNTED_PAYMENTS payments, the newest. ``with_internal``: payments of testMode INTERNAL too."""
+    MAX_RATED_PAYMENTS payments, the newest. ``with_internal``: payments of testMode INTERNAL too."""
     values = {
         "merchant": merchant, "channel": channel, "from": since, "to": until, "all": with_internal,
-        "gap": timedelta(days=MAX_RETRY_GAP_DAYS), "most": MAX_COUNTED_PAYMENTS, "retries": MAX_PAST_RETRIES,
+        "gap": timedelta(days=MAX_RETRY_GAP_DAYS), "most": MAX_RATED_PAYMENTS, "retries": MAX_PAST_RETRIES,
     }  # fmt: skip
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(f"SET LOCAL statement_timeout = {COUNT_TIMEOUT_MS}")
@@ -191,7 +191,7 @@ def count_outcomes(now: datetime) -> int:
         "now": now,
         "since": timedelta(days=COUNTED_DAYS),
         "gap": timedelta(days=MAX_RETRY_GAP_DAYS),
-        "most": MAX_COUNTED_PAYMENTS,
+        "most": MAX_RATED_PAYMENTS,
     }
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(f"SET LOCAL statement_timeout = {COUNT_TIMEOUT_MS}")

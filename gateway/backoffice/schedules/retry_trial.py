@@ -143,7 +143,7 @@ def _subtract(pair: tuple[float, float]) -> float:
 
 def _compare_bands(timed: Sequence[TimedRetry]) -> list[Mapping[str, Any]]:
     """Whether chances told from the first half came true in the second."""
-    bands = []
+    bands: list[Mapping[str, Any]] = []
     for low, high in zip(CHANCE_BANDS, (*CHANCE_BANDS[1:], 1.1), strict=True):
         inside = [one for one in timed if low <= one.foretold < high]
         approved = sum(one.retry.approved for one in inside)

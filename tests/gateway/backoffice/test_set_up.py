@@ -85,6 +85,7 @@ def channel_form(shop: Shop, **changes: str) -> dict[str, str]:
         "authorization_days": "",
         "expired_captures": "refuse",
         "partial_approvals": "accept",
+        "retry_timing": "table",
         "reversal_hours": "24",
     } | changes
 

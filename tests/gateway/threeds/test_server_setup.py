@@ -113,6 +113,7 @@ def channel_form(shop: Shop) -> dict[str, str]:
         "authorization_days": "",
         "expired_captures": "refuse",
         "partial_approvals": "accept",
+        "retry_timing": "table",
         "reversal_hours": "24",
     }
 
