@@ -18,6 +18,7 @@ from django.contrib.auth import logout
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
+from django.utils.cache import add_never_cache_headers
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -72,6 +73,8 @@ class BackofficeSessionMiddleware:
         with time_zones.use_zone(getattr(request, "time_zone", "")):
             response = self.get_response(request)
         note_written(request)
+        if "text/html" in response.get("Content-Type", "") and not response.has_header("Cache-Control"):
+            add_never_cache_headers(response)
         return response
 
     def process_view(self, request: HttpRequest, view: Any, args: Any, kwargs: Any) -> HttpResponse | None:

@@ -675,6 +675,15 @@ def test_a_strangers_long_address_loses_what_has_digits(clerk: User) -> None:
     assert signed_in(clerk).get(path, {"q": groups}).status_code == 200
 
 
+def test_no_page_stays_in_a_browsers_cache(clerk: User) -> None:
+    """Found by hand: the page that changes one's password named no rule."""
+    client = signed_in(clerk)
+    for path in ("/admin/password_change/", "/admin/account/", "/admin/gateway/payment/"):
+        answer = client.get(path)
+        assert answer.status_code == 200
+        assert "no-store" in answer["Cache-Control"]
+
+
 def test_a_strangers_many_parameters_are_not_read(clerk: User) -> None:
     """800 of them took 6 ms on a busy machine, where 5 are allowed."""
     path, most = "/admin/gateway/payment/", MAX_STRANGERS_PARAMETERS
