@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from django.core.signals import request_finished, request_started
-from django.db import close_old_connections, connection, transaction
-from django.test import override_settings
+from django.db import close_old_connections, connection
+from django.test import TestCase, override_settings
 
 from gateway.access import audit_log, tokens
 from gateway.models import AccessToken, Channel, Division, Merchant, Psp
@@ -53,14 +53,20 @@ def open_shop(division: Division, name: str) -> Shop:
 def module_db(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     """For rows that are costly to make and that all tests of a module only read: a transaction around the transactions
     of its tests. Not for a module with a test that commits."""
-    with django_db_blocker.unblock(), transaction.atomic():
+    with django_db_blocker.unblock():
+        # Those of Django's TestCase, within which what has to be outermost may be: it is so for a test, too.
+        atomics = TestCase._enter_atomics()
         yield
-        transaction.set_rollback(True)
+        TestCase._rollback_atomics(atomics)
+
+
+def open_division() -> Division:
+    return Division.objects.create(name="Division", psp=Psp.objects.create(name="PSP"))
 
 
 @pytest.fixture
 def division(db: None) -> Division:
-    return Division.objects.create(name="Division", psp=Psp.objects.create(name="PSP"))
+    return open_division()
 
 
 @pytest.fixture
@@ -83,8 +89,7 @@ def api(shop: Shop) -> Api:
 @pytest.fixture
 def committed(transactional_db: None) -> Iterator[Shop]:
     """A merchant whose rows are committed, so that threads with connections of their own see them."""
-    division = Division.objects.create(name="Division", psp=Psp.objects.create(name="PSP"))
-    yield open_shop(division, "Committed shop")
+    yield open_shop(open_division(), "Committed shop")
     connection.close()
 
 

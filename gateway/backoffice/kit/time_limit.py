@@ -45,7 +45,11 @@ def limit_page_time(seconds: float) -> Iterator[None]:
 def _limit_statements(timeout: str) -> str:
     """Set the timeout of the transaction's statements; returns the one before."""
     with connection.cursor() as cursor:
-        cursor.execute("SHOW statement_timeout")
+        # Materialized: the timeout is read before it is set.
+        cursor.execute(
+            "WITH old AS MATERIALIZED (SELECT current_setting('statement_timeout') AS timeout) "
+            "SELECT timeout, set_config('statement_timeout', %s, TRUE) FROM old",
+            [timeout],
+        )
         before: str = cursor.fetchone()[0]
-        cursor.execute("SELECT set_config('statement_timeout', %s, TRUE)", [timeout])
     return before

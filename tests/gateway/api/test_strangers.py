@@ -17,9 +17,9 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from gateway.catalogue.openapi import REQUEST_EXAMPLES
 from gateway.core import identifiers
-from gateway.models import AcquirerExchange, Division, Payment, Psp
+from gateway.models import AcquirerExchange, Division, Payment
 from tests.support.client import Answer, Api, payment
-from tests.support.fixtures import Shop, open_shop
+from tests.support.fixtures import Shop, open_division, open_shop
 
 pytestmark = pytest.mark.django_db
 
@@ -255,7 +255,7 @@ def payments_of(shop: Shop) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def division(module_db: None) -> Division:
-    return Division.objects.create(name="Division", psp=Psp.objects.create(name="PSP"))
+    return open_division()
 
 
 @pytest.fixture(scope="module")

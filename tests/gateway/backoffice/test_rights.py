@@ -62,7 +62,7 @@ from reporting.models import ClearingInstitute, MonthClosing, Settlement, Settle
 from reporting.reconciliation.models import ReconciliationFile
 from tests.support import sepa, settlement, shopper, subscriptions
 from tests.support.clock import jump
-from tests.support.fixtures import BY, Shop, open_shop
+from tests.support.fixtures import BY, Shop, open_division, open_shop
 from tests.support.office import person, signed_in
 from tests.support.threeds import buy
 
@@ -190,14 +190,16 @@ def bank_books(shop: Shop) -> None:
     Merchant.objects.update(clock_offset=timedelta())
 
 
-@pytest.fixture
-def own(shop: Shop) -> Shop:
+@pytest.fixture(scope="module")
+def own(module_db: None) -> Shop:
+    shop = open_shop(open_division(), "Shop")
     furnish(shop)
     return shop
 
 
-@pytest.fixture
-def theirs(stranger: Shop) -> Shop:
+@pytest.fixture(scope="module")
+def theirs(own: Shop) -> Shop:
+    stranger = open_shop(own.merchant.division, "Stranger")
     furnish(stranger)
     return stranger
 
