@@ -108,6 +108,7 @@ SITUATIONS: Mapping[str, Mapping[str, Any]] = {
     "cardholder pays, card is stored": {"stores": True},
     "cardholder pays with a stored card": {"stored": True, "means": STORED},
     "merchant: subscription": {"means": STORED, "parameters": merchants(type="RECURRING")},
+    "merchant: subscription, sent with a security code": {"means": CARD, "parameters": merchants(type="RECURRING")},
     "merchant: instalment": {"means": STORED, "parameters": merchants(type="INSTALLMENT")},
     "merchant: unscheduled": {"means": STORED, "parameters": merchants(type="UNSCHEDULED")},
     "merchant: resubmission": {"means": STORED, "parameters": merchants(industryPractice="RESUBMISSION")},
@@ -142,6 +143,10 @@ SITUATIONS: Mapping[str, Mapping[str, Any]] = {
     "capture of a merchant's": {"operation": "CP", "means": STORED, "reference": REFERENCE.text(), "original": MIT},
     "refund": {"operation": "RF", "means": STORED, "reference": REFERENCE.text(), "original": CIT},
     "reversal in part": {"operation": "RV", "means": STORED, "reference": REFERENCE.text(), "original": CIT},
+    "reversal in part of an authorization that was raised by 50.00": {
+        "operation": "RV", "means": STORED, "reference": REFERENCE.text(), "original": CIT,
+        "authorized_amount": Decimal(150),
+    },
     "taken back: no answer": {"void": True, "reversal_reason": ReversalReason.TIMEOUT},
     "mail or telephone order": {"parameters": {"transactionCategory": "MO"}},
     "3-D Secure, authenticated though an exemption was asked for": {"parameters": PROOF, "cryptogram": CRYPTOGRAM},
