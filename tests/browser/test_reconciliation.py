@@ -46,7 +46,7 @@ def look(page: Page, name: str) -> None:
 
 
 def read_rows(content: str) -> list[dict[str, str]]:
-    return list(tables.DictReader(content.splitlines(), delimiter=";" if ";" in content.splitlines()[0] else ","))
+    return list(tables.DictReader(content.splitlines(), delimiter=";"))
 
 
 def download(within: Locator, page: Page, name: str | re.Pattern[str]) -> str:
@@ -176,7 +176,7 @@ def compare_with_the_page(page: Page, site: str) -> str:
     page.get_by_label("To", exact=True).fill(day)
     follow(page, page.get_by_role("button", name="Make it"))
     queue.run_background_work(None)
-    page.reload()
+    expect(page.locator("main").get_by_role("link", name=re.compile("Download"))).to_be_visible()
     period = download(page.locator("main"), page, re.compile("Download"))
     assert read_rows(period) == rows
     total = sum((Decimal(row["SettlementAmount"]) for row in rows), Decimal(0))
