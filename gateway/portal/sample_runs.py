@@ -66,7 +66,7 @@ class SampleRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Promise:
+class PromisedResult:
     """What the test data page promises of a row's answer: ``value`` as ``name`` of its ``result``."""
 
     name: str
@@ -82,7 +82,7 @@ class TestDataRun:
 
     title: str
     steps: Sequence[ApiSample]
-    promise: Promise
+    promise: PromisedResult
 
 
 @cache
@@ -111,14 +111,16 @@ def _build_test_data_run(check: SelfCheck, base_url: str) -> TestDataRun:
         fields={"outcome": row["outcome"]},
         after=paid.name,
     )
-    return TestDataRun(title=title, steps=(paid, reported), promise=Promise(name="code", value=row["resultCode"]))
+    return TestDataRun(
+        title=title, steps=(paid, reported), promise=PromisedResult(name="code", value=row["resultCode"])
+    )
 
 
-def _find_promise(row: CheckRow) -> Promise:
+def _find_promise(row: CheckRow) -> PromisedResult:
     for name in ("cvvResponse", "avsResponse"):
         if name in row:
-            return Promise(name=name, value=row[name])
-    return Promise(name="code", value=row.get("firstResultCode") or row["resultCode"])
+            return PromisedResult(name=name, value=row[name])
+    return PromisedResult(name="code", value=row.get("firstResultCode") or row["resultCode"])
 
 
 def list_sample_steps(sample: ApiSample) -> list[ApiSample]:
@@ -258,7 +260,7 @@ def _render_run(run: SampleRun) -> dict[str, Any]:
     }
 
 
-def _render_promise(promise: Promise, run: SampleRun) -> dict[str, Any]:
+def _render_promise(promise: PromisedResult, run: SampleRun) -> dict[str, Any]:
     return {"name": f"result.{promise.name}", "value": promise.value, "kept": promise.is_kept_by(run.answer)}
 
 
