@@ -63,6 +63,8 @@ export interface PaymentResultDetails {
   readonly authorizationExpiresAt?: string;
   /** Of a PA whose time has passed uncaptured. */
   readonly authorizationExpired?: string;
+  /** Of a stored card with a network token: the token was sent; the card number was, since no cryptogram came; the card number was, after the token had been declined. */
+  readonly NetworkToken?: string;
   /** Of a refund, reversal or payout that came back, or failed after all. */
   readonly transferReturned?: string;
   /** The reason: the bank's, of ISO 20022, or the processor's word. */
@@ -156,6 +158,8 @@ export interface Registration {
   readonly bankAccount?: any;
   /** What is stored of a virtual account. */
   readonly virtualAccount?: any;
+  /** The card's network token, if it has one: status, last4Digits, expiry date. */
+  readonly networkToken?: any;
   /** Test environment only. */
   readonly testMode?: string;
   /** Names that were sent and that nothing knows; they changed nothing. */
@@ -588,6 +592,8 @@ export interface ListedResultDetails {
   readonly authorizationExpiresAt?: string;
   /** Of a PA whose time has passed uncaptured. */
   readonly authorizationExpired?: string;
+  /** Of a stored card with a network token: the token was sent; the card number was, since no cryptogram came; the card number was, after the token had been declined. */
+  readonly NetworkToken?: string;
   /** Of a refund, reversal or payout that came back, or failed after all. */
   readonly transferReturned?: string;
   /** The reason: the bank's, of ISO 20022, or the processor's word. */
@@ -3185,6 +3191,13 @@ export interface AcquirerMessagesRequest {
   entityId?: string;
   /** Required. Format: AN 32. The payment. */
   id: string;
+}
+
+export interface ChangeNetworkTokenRequest {
+  /** Required. Format: AN 32, lowercase hexadecimal. The channel; the merchant entity where channel dispatching is active. */
+  entityId?: string;
+  /** Required. Format: SUSPENDED, RESUMED, REPLACED or DELETED. The answer is the registration as it then stands. REPLACED: the token is valid three years longer. */
+  event: "SUSPENDED" | "RESUMED" | "REPLACED" | "DELETED";
 }
 
 export interface MailsRequest {

@@ -130,6 +130,7 @@ REQUEST_EXAMPLES: Final[Mapping[str, Mapping[str, str]]] = {
     "deschedule": {},
     "move-clock": {"advance": "86400"},
     "make-wallet-token": {"wallet": "wallet1", "amount": "92.00", "currency": "EUR"},
+    "change-network-token": {"event": "SUSPENDED"},
     "decide-transfer": {"outcome": "arrived"},
     "open-inspector": {"mode": "signed"},
 }

@@ -671,6 +671,7 @@ _BODIES: Final[Mapping[str, str]] = {
     "read-webhooks": "KeptWebhooks",
     "read-requests": "RequestLog",
     "make-wallet-token": "WalletToken",
+    "change-network-token": "Registration",
     "decide-transfer": "Payment",
 }
 _REPLAYED: Final = ("Payment", "Registration", "Schedule", "Checkout", "Submitted", "PaymentLink")

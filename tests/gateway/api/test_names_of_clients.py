@@ -12,6 +12,8 @@ from gateway.catalogue.openapi import REQUEST_EXAMPLES
 from gateway.catalogue.parse import InvalidParametersError, UnknownNamePolicy
 from gateway.catalogue.structures import KNOWN_STRUCTURES
 from gateway.catalogue.tolerated_names import TOLERATED_NAMES
+from gateway.core import clock
+from gateway.models import NetworkToken
 from tests.support.client import Answer, Api
 from tests.support.fixtures import Shop
 from tests.support.shopper import create, open_checkout
@@ -138,6 +140,15 @@ def _each(shop: Shop) -> dict[str, Answer]:
     found["read-requests"] = api.get("/v1/test/requests", OUR_OWN)
     found["mails"] = api.get("/v1/test/mails", {"id": paid.id} | OUR_OWN)
     found["decide-transfer"] = api.post(f"/v1/test/transfers/{waits}", {"outcome": "arrived"} | OUR_OWN)
+    NetworkToken.objects.create(
+        registration_id=stored,
+        reference="T-1",
+        status="ACTIVE",
+        expiry_month="05",
+        expiry_year="2034",
+        changed_at=clock.real_now(),
+    )
+    found["change-network-token"] = api.post(f"/v1/test/network-tokens/{stored}", {"event": "SUSPENDED"} | OUR_OWN)
     found["make-wallet-token"] = api.post("/v1/test/wallet-token", REQUEST_EXAMPLES["make-wallet-token"] | OUR_OWN)
     found["reset-clock"] = api.delete("/v1/test/clock", OUR_OWN)
     found["move-clock"] = api.post("/v1/test/clock", {"advance": "1"} | OUR_OWN)

@@ -161,6 +161,10 @@ ROUTES: dict[str, tuple[Naming, ...]] = {
         _posts("test/transfers/{payment}", outcome="arrived"),
         _posts("test/transfers/{payment}", "not valid", outcome="lost"),
     ),
+    "test/network-tokens/<str:target>": (
+        _posts("test/network-tokens/{payment}", event="SUSPENDED"),
+        _posts("test/network-tokens/{payment}", "not valid", event="LOST"),
+    ),
     "test/mails": (_reads("test/mails", id="{payment}"),),
     "test/webhooks": (_reads("test/webhooks"), _posts("test/webhooks", mode="signed")),
     "test/requests": (_reads("test/requests"),),

@@ -16,6 +16,7 @@ use Tollhouse\Answer;
  * @property-read Card|null $card
  * @property-read mixed $bankAccount
  * @property-read mixed $virtualAccount
+ * @property-read mixed $networkToken
  * @property-read string|null $testMode
  * @property-read list<string>|null $ignoredParameters
  * @property-read Result $result

@@ -51,6 +51,7 @@ class PaymentResultDetails(Model):
     MerchantAdviceCode: str | None
     authorizationExpiresAt: str | None
     authorizationExpired: str | None
+    NetworkToken: str | None
     transferReturned: str | None
     transferReturnReason: str | None
 
@@ -111,6 +112,7 @@ class Registration(Answer):
     card: Card | None
     bankAccount: Any
     virtualAccount: Any
+    networkToken: Any
     testMode: str | None
     ignoredParameters: list[str] | None
     result: Result
@@ -409,6 +411,7 @@ class ListedResultDetails(Model):
     MerchantAdviceCode: str | None
     authorizationExpiresAt: str | None
     authorizationExpired: str | None
+    NetworkToken: str | None
     transferReturned: str | None
     transferReturnReason: str | None
 

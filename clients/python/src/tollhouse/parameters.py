@@ -1448,6 +1448,11 @@ class AcquirerMessagesRequest(TypedDict, total=False):
     id: Required[str]
 
 
+class ChangeNetworkTokenRequest(TypedDict, total=False):
+    entityId: str
+    event: Required[Literal["SUSPENDED", "RESUMED", "REPLACED", "DELETED"]]
+
+
 class MailsRequest(TypedDict, total=False):
     entityId: str
     id: Required[str]
