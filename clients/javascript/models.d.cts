@@ -208,6 +208,8 @@ export interface ScheduleRuns {
   readonly code?: string;
   /** When it is tried again. */
   readonly retryAt?: string;
+  /** The chance that this retry is approved, 0.00 to 1.00, where the channel's retries are timed by outcomes. */
+  readonly retryChance?: string;
   /** Up to when runs were left out. */
   readonly missedUntil?: string;
   /** What the API has besides. */

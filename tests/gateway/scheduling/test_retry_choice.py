@@ -53,7 +53,7 @@ def declined(shop: Shop, number: str = NO_MONEY, **more: str) -> JobRun:
         means_sealed=seal(number, Job.objects.get(pk=answer.id).registration)
     )
     step(shop.merchant)
-    return JobRun.objects.get(job=answer.id)
+    return JobRun.objects.get(job=UUID(answer.id))
 
 
 def seal(number: str, row: Any) -> bytes:

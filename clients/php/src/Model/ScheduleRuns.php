@@ -17,6 +17,7 @@ use Tollhouse\Model;
  * @property-read string|null $id
  * @property-read string|null $code
  * @property-read string|null $retryAt
+ * @property-read string|null $retryChance
  * @property-read string|null $missedUntil
  */
 final class ScheduleRuns extends Model

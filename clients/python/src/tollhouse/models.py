@@ -144,6 +144,7 @@ class ScheduleRuns(Model):
     id: str | None
     code: str | None
     retryAt: str | None
+    retryChance: str | None
     missedUntil: str | None
 
 
