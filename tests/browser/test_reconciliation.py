@@ -67,7 +67,7 @@ def test_a_months_files_are_read_matched_written_and_sent(
         shop.api.pay(merchantTransactionId="order-twin")
     lost = payment_of(shop.api.pay(amount="30.00", merchantTransactionId="order-lost").id)
     ours = {"ClearingInstituteMerchantId": shop.channel.pk.hex}
-    good = line(paid, SettlementAmount="48.50", SettlementFee="1.50")
+    good = line(paid, **ours, SettlementAmount="48.50", SettlementFee="1.50")
     rows = [
         good,
         line(**ours, ConnectorTxId1="", TransactionId="order-twin"),
@@ -86,7 +86,7 @@ def test_a_months_files_are_read_matched_written_and_sent(
         jump(TWO_DAYS_S)
         registry.run_timer_now("reconciliation files")
         registry.run_timer_now("reconciliation deliveries")
-        written = compare_with_the_page(page, site, shop.channel.pk.hex)
+        written = compare_with_the_page(page, site)
         sent = [one.read_text(encoding="utf-8-sig") for one in server.inbox.iterdir()]
         assert written in sent
 
@@ -162,8 +162,8 @@ def set_up_delivery(page: Page, site: str, shop: Shop, server: sshd.Server) -> N
     look(page, "target")
 
 
-def compare_with_the_page(page: Page, site: str, account: str) -> str:
-    """The lines of the merchant's ``account`` in the files add up to what the payouts' page says."""
+def compare_with_the_page(page: Page, site: str) -> str:
+    """The lines of the files add up to what the payouts' page says."""
     page.goto(f"{site}/admin/reporting/reconciliationfile/")
     expect(page.locator(".ck-pill", has_text="Sent").first).to_be_visible()
     look(page, "written")
@@ -179,9 +179,7 @@ def compare_with_the_page(page: Page, site: str, account: str) -> str:
     expect(page.locator("main").get_by_role("link", name=re.compile("Download"))).to_be_visible()
     period = download(page.locator("main"), page, re.compile("Download"))
     assert read_rows(period) == rows
-    own = [row for row in rows if row["ClearingInstituteMerchantId"] == account]
-    total = sum((Decimal(row["SettlementAmount"]) for row in own), Decimal(0))
-    assert total == Decimal("129.77")
+    total = sum((Decimal(row["SettlementAmount"]) for row in rows), Decimal(0))
     page.goto(f"{site}/admin/reporting/settlement/")
     expect(page.get_by_text(f"{total:,.2f}").first).to_be_visible()
     return daily
