@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv as tables
 import re
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -57,7 +58,7 @@ def download(within: Locator, page: Page, name: str | re.Pattern[str]) -> str:
 def test_a_months_files_are_read_matched_written_and_sent(
     shop: Shop, site: str, open_page: Open, tmp_path: Path
 ) -> None:
-    """A file with faults, several candidates and strangers; undone and done; written and sent."""
+    """A file with faults, several candidates and strangers; undone and done; the sums that leave are the page's."""
     sshd.needed()
     somebody("max", "manager", shop)
     institute()
@@ -65,7 +66,8 @@ def test_a_months_files_are_read_matched_written_and_sent(
     for _ in range(2):
         shop.api.pay(merchantTransactionId="order-twin")
     lost = payment_of(shop.api.pay(amount="30.00", merchantTransactionId="order-lost").id)
-    ours = {"ClearingInstituteMerchantId": shop.channel.pk.hex}
+    # One day for all lines: the payouts' page shows a month.
+    ours = {"ClearingInstituteMerchantId": shop.channel.pk.hex, "SettlementDate": f"{paid.created_at:%Y-%m-%d}"}
     good = line(paid, **ours, SettlementAmount="48.50", SettlementFee="1.50")
     rows = [
         good,
@@ -85,7 +87,7 @@ def test_a_months_files_are_read_matched_written_and_sent(
         jump(TWO_DAYS_S)
         registry.run_timer_now("reconciliation files")
         registry.run_timer_now("reconciliation deliveries")
-        written = compare_the_files(page, site)
+        written = compare_with_the_page(page, site)
         sent = [one.read_text(encoding="utf-8-sig") for one in server.inbox.iterdir()]
         assert written in sent
 
@@ -161,8 +163,8 @@ def set_up_delivery(page: Page, site: str, shop: Shop, server: sshd.Server) -> N
     look(page, "target")
 
 
-def compare_the_files(page: Page, site: str) -> str:
-    """The day's file and the file of the period have the same lines."""
+def compare_with_the_page(page: Page, site: str) -> str:
+    """The day's file and the file of the period have the same lines, which add up to what the payouts' page says."""
     page.goto(f"{site}/admin/reporting/reconciliationfile/")
     expect(page.locator(".ck-pill", has_text="Sent").first).to_be_visible()
     look(page, "written")
@@ -178,4 +180,7 @@ def compare_the_files(page: Page, site: str) -> str:
     expect(page.locator("main").get_by_role("link", name=re.compile("Download"))).to_be_visible()
     period = download(page.locator("main"), page, re.compile("Download"))
     assert read_rows(period) == rows
+    total = sum((Decimal(row["SettlementAmount"]) for row in rows), Decimal(0))
+    page.goto(f"{site}/admin/reporting/settlement/")
+    expect(page.get_by_text(f"{total:,.2f}").first).to_be_visible()
     return daily
