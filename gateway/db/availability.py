@@ -12,8 +12,8 @@ from psycopg.errors import ReadOnlySqlTransaction
 
 
 def is_database_away(fault: BaseException | None) -> bool:
-    """Whether no server that takes writes answered. A connection to one that refuses them is closed, so that the next
-    statement looks for the primary."""
+    """Whether no server that takes writes answered, or it could not do it now (a timeout, a deadlock): the same may
+    succeed later. A connection to one that refuses writes is closed: the next statement looks for the primary."""
     if fault is not None and isinstance(fault.__cause__, ReadOnlySqlTransaction):
         connection.close()
         return True

@@ -17,7 +17,7 @@ from typing import Final
 from uuid import UUID
 
 import structlog
-from django.db import IntegrityError, InterfaceError, OperationalError, transaction
+from django.db import IntegrityError, transaction
 
 from gateway.connectors.acquirer_message import external_success_code
 from gateway.connectors.port import AcquirerReply
@@ -27,6 +27,7 @@ from gateway.connectors.sepa.connector import reply_from_bank_order
 from gateway.core import clock
 from gateway.core.money import Money
 from gateway.core.result_codes import CONCURRENT_UPDATE_CODE
+from gateway.db.availability import is_database_away
 from gateway.db.statement import WriteStatement, execute_sql
 from gateway.models import BankMessage, BankOrder, BankOrderEvent, BankOrderFollowUp, Merchant, Payment, Status
 from gateway.payments import acquirer_reported, store
@@ -103,11 +104,10 @@ def _apply_events(ids: Sequence[int]) -> list[UUID]:
         try:
             if _apply_event(rows[ident]):
                 moved.append(rows[ident].order_id)
-        except (InterfaceError, OperationalError):  # the database is away, or a lock: the event is due again
-            log.exception("bank_order_event_not_applied", event_id=ident, payment=rows[ident].order_id.hex)
         except Exception as fault:  # one payment must not keep the others waiting; its event is due again
             log.exception("bank_order_event_not_applied", event_id=ident, payment=rows[ident].order_id.hex)
-            _add_failure_finding(ident, fault)
+            if not is_database_away(fault):
+                _add_failure_finding(ident, fault)
     return moved
 
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 from datetime import timedelta
 from types import MappingProxyType
 from typing import Any, Final
-from uuid import UUID
+from uuid import UUID, uuid5
 
 import structlog
 
@@ -32,7 +32,7 @@ from gateway.connectors.token_service import (
     TokenServiceUnavailableError,
 )
 from gateway.connectors.token_services import load_token_service
-from gateway.core import clock, identifiers
+from gateway.core import clock
 from gateway.core.card_number import is_card_expired
 from gateway.core.secret import Secret
 from gateway.models import Merchant, NetworkToken, Payment, PaymentToken, Registration, Status
@@ -88,6 +88,8 @@ def attach_network_token(payment: Payment, connector: Connector, asked: Acquirer
     keeps which of the two was sent."""
     service = load_token_service() if _is_token_wanted(payment, asked) else None
     if service is None or not isinstance(asked.means, Card):
+        if was_sent_with_token(payment.answer):  # by an earlier attempt, before tokens were switched off
+            _send_number(payment, None)
         return asked
     row = NetworkToken.objects.filter(registration=payment.registration).first()
     if row is None or (row.status == NetworkToken.Status.REQUESTED and row.due_at is None):
@@ -168,6 +170,8 @@ def restore_token_use(payment: Payment) -> None:
     """What a worker that died had not written of its payment: that it was sent with a network token."""
     if PaymentToken.objects.filter(pk=payment.pk).exists():
         payment.answer = set_token_use(payment.answer, TokenUse.USED)
+    elif was_sent_with_token(payment.answer):  # by an earlier attempt: the last one had the number
+        payment.answer = set_token_use(payment.answer, None)
 
 
 def _is_token_wanted(payment: Payment, asked: AcquirerRequest) -> bool:
@@ -208,11 +212,17 @@ def _fetch_cryptogram(
     try:
         return service.fetch_cryptogram(request)
     except TokenNotUsableError as fault:
-        apply_token_event(row.reference, fault.event)
+        event = fault.event
     except TokenServiceUnavailableError as fault:
         log.warning("token_service_unavailable", payment=asked.payment.hex, why=str(fault))
+        return None
     except Exception:  # an add-on's fault must not cost the payment
         log.exception("token_service_failed", payment=asked.payment.hex)
+        return None
+    try:
+        apply_token_event(row.reference, event)
+    except Exception:  # nor may what only keeps the token's state: the service says it again at the next payment
+        log.exception("network_token_event_not_applied", token=row.id.hex)
     return None
 
 
@@ -326,9 +336,17 @@ def _call_service(service: TokenService, row: NetworkToken) -> bool:
         due_at=None, tries=0, **changes
     )
     if not written and changes.get("reference"):
-        # The card was changed or erased meanwhile: this token is nobody's.
-        service.delete(changes["reference"])
+        _delete_unowned_token(service, row, changes["reference"])
     return True
+
+
+def _delete_unowned_token(service: TokenService, row: NetworkToken, reference: str) -> None:
+    """Delete a token whose card was changed or erased while it was provisioned; later, if the service fails."""
+    try:
+        service.delete(reference)
+    except Exception:  # the others of the batch go on
+        log.exception("network_token_not_deleted", token=row.id.hex)
+        NetworkToken.objects.filter(pk=row.pk, reference="").update(reference=reference, due_at=clock.real_now())
 
 
 def _do_due_work(service: TokenService, row: NetworkToken) -> dict[str, Any]:
@@ -347,10 +365,15 @@ def _do_due_work(service: TokenService, row: NetworkToken) -> dict[str, Any]:
     assert isinstance(card, Card)
     now = clock.merchant_now(owner.merchant)
     try:
-        given = service.provision(ProvisionRequest(key=identifiers.row_id(), card=card, brand=owner.brand))
+        given = service.provision(ProvisionRequest(key=_build_provision_key(row, number), card=card, brand=owner.brand))
     except TokenRefusedError:
         return {**nothing, "status": NetworkToken.Status.REFUSED, "changed_at": now}
     return _list_token_columns(row, given) | {"changed_at": now}
+
+
+def _build_provision_key(row: NetworkToken, number: Secret) -> UUID:
+    """The same for each try of one provisioning, so that a try whose answer was lost leaves no second token."""
+    return uuid5(row.id, f"{row.changed_at.isoformat()} {current_vault().fingerprint(number).hex()}")
 
 
 def _list_token_columns(row: NetworkToken, given: ProvisionedToken) -> dict[str, Any]:

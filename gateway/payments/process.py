@@ -403,8 +403,8 @@ def submit_payment(
 
     Failover: a first payment that an acquirer certainly did not accept goes to the next acquirer of its route; cascade:
     one that its issuer declined, too, where its rule wants it. A network token that its issuer declined is followed by
-    the card number. An approval that fails the AVS/CVV policy of the
-    payment's rule set, or is for less than its channel takes, is voided at once, at the acquirer that gave it.
+    the card number. An approval that fails the AVS/CVV policy of the payment's rule set, or is for less than its
+    channel takes, is voided at once, at the acquirer that gave it.
     ``since``: time.perf_counter() when the first acquirer was called, where this is not the first.
     """
     submitted_at = since if since is not None else time.perf_counter()

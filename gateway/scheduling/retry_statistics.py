@@ -14,7 +14,8 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from django.db import connection, transaction
+import structlog
+from django.db import OperationalError, connection, transaction
 
 from gateway.core import clock
 from gateway.db.statement import execute_sql
@@ -41,23 +42,27 @@ MAX_RETRY_GAP_DAYS: Final = 15
 """A charge that is made later than this after its decline is another one under the same number."""
 COUNT_INTERVAL: Final = timedelta(days=1)
 COUNT_TIMEOUT_MS: Final = 60_000
+WIDEST_CELL: Final[CellKey] = (RateCell.RATE, "", "", "", 0)
 
-# Of each merchant the newest, by the index of merchant and time; of all these the newest again.
+# Of each merchant the newest, by the index of merchant and time; of all these the newest again. What is in documents is
+# read of those alone.
 _CHARGES: Final = """
-WITH chosen AS MATERIALIZED (
+WITH newest AS MATERIALIZED (
     SELECT p.* FROM gateway_merchant m CROSS JOIN LATERAL (
-        SELECT p.id, p.merchant_id, p.created_at AT TIME ZONE 'UTC' AS at, p.status = 'APPROVED' AS approved,
-            p.result_code AS code, coalesce(p.answer -> 'resultDetails' ->> 'MerchantAdviceCode', '') AS advice,
-            coalesce(p.answer -> 'card' ->> 'bin', '') AS bin,
-            p.request -> 'standingInstruction' ->> 'source' = 'MIT' AS by_merchant,
-            coalesce(nullif(concat_ws(' ', p.answer -> 'facts' -> 'schedule' ->> 'id',
-                p.answer -> 'facts' -> 'schedule' ->> 'dueAt'), ''), p.merchant_transaction_id) AS charge
-        FROM gateway_payment p
+        SELECT p.id, p.created_at FROM gateway_payment p
         WHERE p.merchant_id = m.id {period}
             AND p.chain = p.id AND p.payment_type IN ('DB', 'PA') AND p.amount > 0 AND p.means = 'card'
             AND p.status IN ('APPROVED', 'DECLINED') AND p.connector NOT IN ('', 'nobody')
         ORDER BY p.created_at DESC LIMIT %(most)s::integer
-    ) AS p {merchant} ORDER BY p.at DESC LIMIT %(most)s::integer
+    ) AS p {merchant} ORDER BY p.created_at DESC LIMIT %(most)s::integer
+), chosen AS MATERIALIZED (
+    SELECT p.id, p.merchant_id, p.created_at AT TIME ZONE 'UTC' AS at, p.status = 'APPROVED' AS approved,
+        p.result_code AS code, coalesce(p.answer -> 'resultDetails' ->> 'MerchantAdviceCode', '') AS advice,
+        coalesce(p.answer -> 'card' ->> 'bin', '') AS bin,
+        p.request -> 'standingInstruction' ->> 'source' = 'MIT' AS by_merchant,
+        coalesce(nullif(concat_ws(' ', p.answer -> 'facts' -> 'schedule' ->> 'id',
+            p.answer -> 'facts' -> 'schedule' ->> 'dueAt'), ''), p.merchant_transaction_id) AS charge
+    FROM newest JOIN gateway_payment p ON p.id = newest.id
 ), charges AS (
     SELECT c.*, lag(code) OVER tries AS before, lag(advice) OVER tries AS advised, lag(approved) OVER tries AS paid,
         lag(at) OVER tries AS declined_at
@@ -96,6 +101,8 @@ SELECT at::date, bin, code, extract(hour FROM at)::integer, count(*), count(*) F
 FROM chosen GROUP BY 1, 2, 3, 4"""
 MAX_PAST_RETRIES: Final = 20_000
 """The newest retries of the period that a trial looks at."""
+
+log = structlog.get_logger(__name__)
 _OUTCOME_COLUMNS: Final = ("cell", "code", "advice", "issuer", "value", "tries", "approved", "expected")
 
 
@@ -196,13 +203,14 @@ def count_outcomes(now: datetime) -> int:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(f"SET LOCAL statement_timeout = {COUNT_TIMEOUT_MS}")
         rates = rates_from_rows(execute_sql(_COUNT, values))
+        counts = rates.counts or {WIDEST_CELL: RateCount()}  # nothing to count is counted, too, and not again at once
         RetryRate.objects.all().delete()
         rows = [
             RetryRate(
                 cell=cell, code=code, advice=advice, issuer=issuer, value=value, tries=count.tries,
                 approved=count.approved, expected=count.expected, counted_at=now,
             )
-            for (cell, code, advice, issuer, value), count in rates.counts.items()
+            for (cell, code, advice, issuer, value), count in counts.items()
         ]  # fmt: skip
         RetryRate.objects.bulk_create(rows, batch_size=2_000)
     return len(rows)
@@ -246,7 +254,11 @@ def speaks_of_hour(code: str, *, approved: bool) -> bool:
 
 def load_rates(issuers: Iterable[str]) -> StoredRates:
     """The stored rates of these issuers and of all together."""
-    rows = RetryRate.objects.filter(issuer__in={*issuers, ""}).values_list(*_OUTCOME_COLUMNS, "counted_at")
+    rows = (
+        RetryRate.objects.filter(issuer__in={*issuers, ""})
+        .order_by("-counted_at")
+        .values_list(*_OUTCOME_COLUMNS, "counted_at")
+    )
     counts: dict[CellKey, RateCount] = {}
     counted_at = None
     for cell, code, advice, issuer, value, tries, approved, expected, counted_at in rows:  # noqa: B007 - the last is kept
@@ -261,7 +273,17 @@ def _count_when_due(_merchant: Merchant | None) -> int:
         return 0
     if RetryRate.objects.filter(counted_at__gt=now - COUNT_INTERVAL).exists():
         return 0
-    return count_outcomes(now)
+    try:
+        return count_outcomes(now)
+    except OperationalError:  # it took longer than it may
+        log.exception("retry_outcomes_not_counted")
+    # The cells of the count before stay for another day.
+    cell, code, advice, issuer, value = WIDEST_CELL
+    RetryRate.objects.update_or_create(
+        cell=cell, code=code, advice=advice, issuer=issuer, value=value,
+        defaults={"counted_at": now}, create_defaults={"counted_at": now, "tries": 0, "approved": 0, "expected": 0.0},
+    )  # fmt: skip
+    return 0
 
 
 TIMER: Final = Timer(

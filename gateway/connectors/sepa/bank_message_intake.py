@@ -21,7 +21,7 @@ from uuid import UUID
 
 import structlog
 from django.conf import settings
-from django.db import IntegrityError, InterfaceError, OperationalError, transaction
+from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 
 from gateway.connectors.sepa import (
@@ -37,6 +37,7 @@ from gateway.connectors.sepa.order_transitions import ORDER_REPEATS, ORDER_TRANS
 from gateway.connectors.sepa.statement_entries import EntryType, StatementEntry
 from gateway.core import clock
 from gateway.core.xml import XML_CHUNK_BYTES
+from gateway.db.availability import is_database_away
 from gateway.models import BankFile, BankMessage, BankOrder, BankOrderEvent
 from gateway.timers import wakeup
 
@@ -381,9 +382,9 @@ def _import_watched_file(path: Path) -> bool:
                 import_bank_message(stream, path.name, BankMessage.Source.FOLDER)
             except (DuplicateBankMessageError, UnreadableBankMessageError) as fault:
                 return _move_away(path, "failed", str(fault))
-            except (InterfaceError, OperationalError):
-                raise  # a database error, not the file's: the file stays for the next scan
-            except Exception:
+            except Exception as fault:
+                if is_database_away(fault):
+                    raise  # not the file's fault: it stays for the next scan
                 log.exception("bank_message_failed", file=printable_file_name(path.name))
                 return _move_away(
                     path, "failed", "a fault of the gateway's own: its log says which; nothing was taken in"

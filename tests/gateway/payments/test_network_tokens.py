@@ -274,6 +274,49 @@ def test_a_token_that_comes_after_its_card_was_deleted_is_kept_by_nobody(
     assert len(deleted) == 1
 
 
+def test_it_is_deleted_later_where_the_service_does_not_answer(tokens: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    deleted: list[str] = []
+    provision = simulated.SimulatedTokenService.provision
+
+    def while_deleted(self: Any, request: Any) -> Any:
+        tokens.api.delete(f"/v1/registrations/{Registration.objects.get().id.hex}")
+        return provision(self, request)
+
+    def unavailable(_self: Any, _reference: str) -> None:
+        raise TokenServiceUnavailableError("nobody")
+
+    with monkeypatch.context() as first:
+        first.setattr(simulated.SimulatedTokenService, "provision", while_deleted)
+        first.setattr(simulated.SimulatedTokenService, "delete", unavailable)
+        stored = store(tokens.api)
+    reference = token_of(stored).reference
+    assert reference
+    monkeypatch.setattr(simulated.SimulatedTokenService, "delete", lambda _self, name: deleted.append(name))
+    call_token_service_when_due()
+    assert (deleted, token_of(stored).reference, token_of(stored).due_at) == ([reference], "", None)
+
+
+def test_a_repeated_request_has_the_key_of_the_first_one(tokens: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys: list[UUID] = []
+    provision = simulated.SimulatedTokenService.provision
+
+    def lost_at_first(self: Any, request: Any) -> Any:
+        keys.append(request.key)
+        if len(keys) == 1:
+            raise TokenServiceUnavailableError("lost")
+        return provision(self, request)
+
+    monkeypatch.setattr(simulated.SimulatedTokenService, "provision", lost_at_first)
+    stored = store(tokens.api)
+    NetworkToken.objects.update(due_at=clock.real_now())
+    call_token_service_when_due()
+    assert token_of(stored).status == "ACTIVE"
+    tokens.api.post(f"/v1/registrations/{stored}", {"card.number": "4111111111111111"})
+    click(tokens.api, stored)
+    call_token_service_when_due()
+    assert keys[0] == keys[1] != keys[2]
+
+
 # --- paying ---------------------------------------------------------------------------------------------------------
 
 
@@ -320,6 +363,16 @@ def test_a_token_that_the_service_calls_suspended_is_not_used_again(tokens: Shop
     assert told(click(tokens.api, stored)) == "UNAVAILABLE"
     assert token_of(stored).status == "SUSPENDED"
     assert told(click(tokens.api, stored)) is None
+
+
+def test_an_event_that_cannot_be_written_costs_no_payment(tokens: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> bool:
+        raise ValueError("broken")
+
+    stored = store(tokens.api, SUSPENDED)
+    monkeypatch.setattr(network_tokens, "apply_token_event", broken)
+    paid = click(tokens.api, stored)
+    assert (paid.code, told(paid)) == ("000.100.110", "UNAVAILABLE")
 
 
 def test_a_payout_is_sent_with_the_card_number(tokens: Shop) -> None:
@@ -509,6 +562,19 @@ def test_an_acquirer_without_tokens_is_sent_the_number(tokens: Shop, acquirer: T
     paid = external(tokens.api, store(tokens.api))
     assert (paid.code, told(paid)) == (APPROVED, None)
     assert isinstance(acquirer.requests[0].means, Card)
+
+
+def test_an_attempt_after_tokens_were_switched_off_is_the_numbers(tokens: Shop, acquirer: TokenAcquirer) -> None:
+    acquirer.token_code = DECLINED
+    paid = external(tokens.api, store(tokens.api))
+    payment = Payment.objects.get(pk=paid.id)
+    assert PaymentToken.objects.filter(pk=payment.pk).exists()
+    payment.channel.network_tokens = False
+    card = Card(number=Secret(PAN), expiry_month="05", expiry_year="2034")
+    asked = replace(acquirer.requests[0], means=card)
+    assert network_tokens.attach_network_token(payment, acquirer, asked) is asked
+    assert "networkToken" not in payment.answer
+    assert not PaymentToken.objects.filter(pk=payment.pk).exists()
 
 
 def test_recovery_and_follow_ups_repeat_the_token_to_a_connector_that_needs_it(tokens: Shop) -> None:

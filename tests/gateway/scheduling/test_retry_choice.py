@@ -8,6 +8,7 @@ from uuid import UUID
 
 import pytest
 from django.core.management import call_command
+from django.db import OperationalError
 
 from gateway.background import queue
 from gateway.backoffice.schedules import retry_trial
@@ -199,6 +200,30 @@ def test_outcomes_are_counted_once_a_day_while_a_channel_wants_them(market: Merc
     assert 0 < whole.approved < whole.tries
     RetryRate.objects.update(counted_at=clock.real_now() - retry_statistics.COUNT_INTERVAL)
     assert run(None) == made
+
+
+def test_where_nothing_is_counted_it_is_not_counted_again_at_once(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    Channel.objects.filter(pk=shop.channel.pk).update(retry_timing="outcomes")
+    assert retry_statistics.TIMER.run(None) == 1
+    monkeypatch.setattr(retry_statistics, "count_outcomes", lambda _now: pytest.fail("counted again"))
+    assert retry_statistics.TIMER.run(None) == 0
+
+
+def test_a_count_that_takes_too_long_is_tried_again_a_day_later(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    Channel.objects.filter(pk=shop.channel.pk).update(retry_timing="outcomes")
+    tries: list[datetime] = []
+
+    def too_long(now: datetime) -> int:
+        tries.append(now)
+        raise OperationalError("canceling statement due to statement timeout")
+
+    monkeypatch.setattr(retry_statistics, "count_outcomes", too_long)
+    for _ in range(2):
+        assert retry_statistics.TIMER.run(None) == 0
+    assert len(tries) == 1
+    RetryRate.objects.update(counted_at=clock.real_now() - retry_statistics.COUNT_INTERVAL)
+    retry_statistics.TIMER.run(None)
+    assert len(tries) == 2
 
 
 def test_hours_are_counted_without_declines_that_speak_of_the_card(market: Merchant) -> None:
