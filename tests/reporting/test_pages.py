@@ -527,7 +527,7 @@ def test_the_preview_says_what_the_file_makes_before_it_is_read(
     failed = {**good, "SettlementStatus": "FAILED"}
     octets = csv([good, back, pounds, failed, {**good, "Amount": "much"}])
     preview = text(max_.get(upload(max_, octets)["Location"]))
-    sums = re.compile(r'<th scope="row">([A-Z]{3})</th>((?:<td class="num">.*?</td>){6})')
+    sums = re.compile(r'<th scope="row">([A-Z]{3})</th>((?:<td class="num"[^>]*>.*?</td>){6})')
 
     def cells(page: str) -> list[list[str]]:
         return [[name, *re.findall(r">([^<>]+)<", row)] for name, row in sums.findall(page)]
