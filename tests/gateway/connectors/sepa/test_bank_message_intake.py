@@ -269,8 +269,8 @@ def test_a_word_before_our_own_answer_waits_for_it(banked: Shop, outbox: Path) -
 
 
 def test_every_move_leads_on_from_where_banks_may_speak() -> None:
-    """Nothing that was taken back is moved, and nothing that waits: no bank has heard of it. But a transfer that the bank
-    cancelled may leave all the same. What was rejected is moved by money alone."""
+    """Nothing that was taken back is moved, and nothing that waits: no bank has heard of it. But a transfer that the
+    bank cancelled may leave all the same. What was rejected is moved by money alone."""
     ended = {BankOrder.State.WITHDRAWN, BankOrder.State.WAITING}
     money = {EntryType.IN, EntryType.OUT, EntryType.BACK_IN, EntryType.BACK_OUT}
     cancelled = (BankFile.Kind.PAY, EntryType.OUT, BankOrder.State.WITHDRAWN)
