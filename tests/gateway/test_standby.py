@@ -89,6 +89,8 @@ def _build_connection(alias: str, server: Server, cluster: Cluster) -> Any:
     usual = connections[DEFAULT_DB_ALIAS]
     where = {"HOST": "127.0.0.1", "PORT": str(server.port), "NAME": "tollhouse", "USER": "tollhouse"}
     settings = copy.deepcopy(usual.settings_dict) | where | {"PASSWORD": cluster.passwords["tollhouse"]}
+    if alias == standby.STANDBY_ALIAS:  # the primary's connection asks for a server that takes writes
+        settings["OPTIONS"].pop("target_session_attrs", None)
     return type(usual)(settings, alias)
 
 

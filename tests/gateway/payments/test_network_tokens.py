@@ -68,6 +68,7 @@ from tests.support.acquirers import APPROVED, DECLINED, Acquirer, Killed, accoun
 from tests.support.client import Answer, Api
 from tests.support.clock import pass_time
 from tests.support.database import places_of
+from tests.support.doc_blocks import read_block
 from tests.support.fixtures import Shop
 from tests.support.office import person, signed_in
 from tests.support.recovery import recover_after
@@ -618,6 +619,19 @@ def test_what_happens_to_a_token_is_shown_and_told(tokens: Shop) -> None:
     assert tell(tokens.api, stored, "DELETED").body["networkToken"]["status"] == "DELETED"
     assert token_of(stored).number_sealed is None
     assert told(click(tokens.api, stored)) is None
+
+
+def test_the_samples_of_the_page_are_what_is_taken_and_shown(tokens: Shop) -> None:
+    page = "network-tokens.md"
+    sent = read_block(page, "What the network tells", "bash")
+    shown = json.loads("{" + read_block(page, "Switch it on", "json") + "}")["networkToken"]
+    stored = store(tokens.api)
+    assert tokens.api.get(f"/v1/registrations/{stored}").body["networkToken"].keys() == shown.keys()
+    path = sent.partition("gateway.example")[2].partition('"')[0].replace("$REGISTRATION_ID", stored)
+    [event] = [part.split("=")[1].strip() for part in sent.split("-d ") if part.startswith("event=")]
+    assert tokens.api.post(path, {"event": event}).body["networkToken"] == shown | {
+        "status": "SUSPENDED", "last4Digits": TOKEN[-4:], "expiryYear": token_of(stored).expiry_year,
+    }  # fmt: skip
 
 
 def test_an_event_that_was_told_before_changes_nothing(tokens: Shop) -> None:

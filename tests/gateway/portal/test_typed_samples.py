@@ -41,6 +41,8 @@ RUN_BY: Final = {
     ("follow-ups.md", "bash"): HERE,
     ("market.md", "bash"): HERE,
     ("migrating.md", "bash"): "tests/scenarios/test_moving_here.py",
+    ("network-tokens.md", "bash"): "tests/gateway/payments/test_network_tokens.py",
+    ("network-tokens.md", "json"): "tests/gateway/payments/test_network_tokens.py",
     ("payment-links.md", "bash"): HERE,
     ("personal-data.md", "bash"): HERE,
     ("plug-ins.md", "bash"): HERE,
