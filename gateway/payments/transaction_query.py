@@ -142,8 +142,9 @@ def list_linked_transactions(
 def find_queried_registration(target: UUID | None, merchant: Merchant, channel: Channel | None) -> Registration | None:
     """A registration without a payment of the same id: one that a payment with createRegistration created."""
     own = {"channel": channel.pk} if channel is not None else {}
-    found = Registration.objects.filter(pk=target, merchant=merchant.pk, **own).select_related("network_token")
-    return found.first() if target else None
+    if not target:
+        return None
+    return Registration.objects.filter(pk=target, merchant=merchant.pk, **own).select_related("network_token").first()
 
 
 def render_transaction(payment: Payment) -> dict[str, Any]:
