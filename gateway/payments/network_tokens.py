@@ -1,4 +1,4 @@
-"""Network tokens of stored cards: provisioned in the background, sent in place of the card number, told of by events.
+"""Network tokens of stored cards: provisioned in the background, sent instead of the card number, updated by events.
 
 A payment with a registration is sent with the registration's token where the channel wants tokens, the token is active
 and the connector takes one; with a cryptogram where the shopper initiates it. Where the token service gives none the

@@ -142,7 +142,7 @@ def _subtract(pair: tuple[float, float]) -> float:
 
 
 def _compare_bands(timed: Sequence[TimedRetry]) -> list[Mapping[str, Any]]:
-    """Whether chances told from the first half came true in the second."""
+    """The chances estimated from the first half against the approvals of the second, by band of chance."""
     bands: list[Mapping[str, Any]] = []
     for low, high in zip(CHANCE_BANDS, (*CHANCE_BANDS[1:], 1.1), strict=True):
         inside = [one for one in timed if low <= one.foretold < high]
