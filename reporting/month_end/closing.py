@@ -96,8 +96,8 @@ def explain_signature_refusal(row: MonthClosing, user: int) -> str:
     """Why the user cannot sign what was prepared; "" if they can."""
     if row.prepared_by_id == user:
         return _("You prepared this month yourself: somebody else signs it.")
-    ties = load_handling_ties()
     place = RowOwner(merchant=row.merchant_id)
+    ties = load_handling_ties(place)
     one, other = row.prepared_by_id, user
     if one in ties.handlers(other) or other in ties.handlers(one) or list_common_actors(one, other, place):
         words = _("You and %s may be the same person: one of you, or somebody behind both, made or changed the other.")

@@ -8,7 +8,7 @@ second user, so ties through such a person do not count. Source: docs/decisions/
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
@@ -31,7 +31,7 @@ class NotIndependentError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class HandlingTies:
-    """All unconfirmed ties: user → users that handled it, and the reverse."""
+    """Ties that hold: user → users that handled it, and the reverse."""
 
     above: Mapping[int, frozenset[int]]
     below: Mapping[int, frozenset[int]]
@@ -61,11 +61,29 @@ def _collect_reachable(edges: Mapping[int, frozenset[int]], start: int) -> froze
     return frozenset(found)
 
 
-def load_handling_ties() -> HandlingTies:
-    """Load the unconfirmed ties in one statement; there are about as many as users."""
+def load_handling_ties(place: RowOwner) -> HandlingTies:
+    """Load the ties that hold at ``place``; there are about as many as users.
+
+    A confirmed tie does not hold, unless whoever confirmed it is today not independent of whoever handled the user: the
+    two may have been one person all along, who had no limit then or has none elsewhere.
+    """
+    rows = UserHandling.objects.values_list("by", "user", "confirmed_by")
+    holding = [(by, user) for by, user, third in rows if third is None]
+    confirmed = [row for row in rows if row[2] is not None]
+    while True:
+        ties = _build_ties(holding)
+        doubtful = [row for row in confirmed if _list_limited_actors(ties, row[2], row[0], place)]
+        if not doubtful:
+            return ties
+        holding += [(by, user) for by, user, _third in doubtful]
+        confirmed = [row for row in confirmed if row not in doubtful]
+
+
+def _build_ties(pairs: Iterable[tuple[int, int]]) -> HandlingTies:
+    """The ties of pairs of users: the one who handled, and the one who was handled."""
     above: dict[int, set[int]] = {}
     below: dict[int, set[int]] = {}
-    for by, user in UserHandling.objects.filter(confirmed_by=None).values_list("by", "user"):
+    for by, user in pairs:
         above.setdefault(user, set()).add(by)
         below.setdefault(by, set()).add(user)
     return HandlingTies(
@@ -115,7 +133,7 @@ def list_acting_people(
 ) -> list[ActingPerson]:
     """Everybody who may be acting as ``user`` and has a limit, the user itself first. ``limit`` and ``day``: the user's
     own limits, which also bind people behind it who may (no longer) move money of their own."""
-    ties = load_handling_ties()
+    ties = load_handling_ties(place)
     handlers = ties.handlers(user)
     if len(handlers) == 1 and len(ties.handled_users(user)) == 1:
         own = ActingPerson(user=user, name=name, limit=limit, day=day, users=frozenset({user}), names=(name,))
@@ -142,15 +160,18 @@ def list_acting_people(
 
 def list_common_actors(one: int, other: int, place: RowOwner) -> list[str]:
     """Names of the people who may be acting as both users, without those who have no limit there. Empty: two people."""
-    ties = load_handling_ties()
+    return _list_limited_actors(load_handling_ties(place), one, other, place)
+
+
+def _list_limited_actors(ties: HandlingTies, one: int, other: int, place: RowOwner) -> list[str]:
     both = ties.handlers(one) & ties.handlers(other)
-    users = User.objects.filter(pk__in=both).order_by("username")
+    users = User.objects.filter(pk__in=both).order_by("username") if both else ()
     return [user.get_username() for user in users if not is_unlimited_user(user, place)]
 
 
 def list_acting_names(user: int, place: RowOwner) -> set[str]:
     """Names of all users that a person behind ``user`` may be acting as, including its own."""
-    ties = load_handling_ties()
+    ties = load_handling_ties(place)
     found = {each.pk: each for each in User.objects.filter(pk__in=ties.group(user))}
     behind = [each for each in ties.handlers(user) if each == user or not is_unlimited_user(found[each], place)]
     return {found[one].get_username() for each in behind for one in ties.handled_users(each)}
@@ -158,8 +179,8 @@ def list_acting_names(user: int, place: RowOwner) -> set[str]:
 
 def find_counter_user(user: int) -> int:
     """The user whose counter is raised for all users of this one's group, so that parallel follow-ups of the group
-    cannot pass its limits."""
-    return min(load_handling_ties().group(user))
+    cannot pass its limits. Confirmed ties count, too: at some places they may hold."""
+    return min(_build_ties(UserHandling.objects.values_list("by", "user")).group(user))
 
 
 # --- ties -----------------------------------------------------------------------------------------------------------
@@ -179,9 +200,11 @@ def record_handling(by: Any, user: Any, action: str) -> None:
     )
 
 
-def list_open_handlings(user: int) -> list[UserHandling]:
-    """Unconfirmed handlings of a user: who made, reset or changed it."""
-    return list(UserHandling.objects.filter(user=user, confirmed_by=None).select_related("by").order_by("by__username"))
+def list_open_handlings(user: User) -> list[UserHandling]:
+    """Handlings of a user that no independent person has confirmed: who made, reset or changed it."""
+    holding = load_handling_ties(permissions.find_row_owner(user)).above.get(user.pk, frozenset())
+    rows = UserHandling.objects.filter(user=user, by__in=holding)
+    return list(rows.select_related("by", "user").order_by("by__username"))
 
 
 def explain_confirmation_refusal(row: UserHandling, by: User) -> str:
@@ -197,7 +220,7 @@ def explain_confirmation_refusal(row: UserHandling, by: User) -> str:
 def confirm_independence(row: UserHandling, *, by: User, actor: audit_log.Actor) -> None:
     """Record that an independent third person confirms a tie's two users as two people. Raises NotIndependentError."""
     row = UserHandling.objects.select_for_update(of=("self",)).select_related("by", "user").get(pk=row.pk)
-    if row.confirmed_by_id is not None:
+    if row.by_id not in load_handling_ties(permissions.find_row_owner(row.user)).above.get(row.user_id, frozenset()):
         return
     if why := explain_confirmation_refusal(row, by):
         raise NotIndependentError(why)

@@ -314,7 +314,7 @@ class UserAdmin(BackofficePage):
             "ruled": user is not None and user.pk != request.user.pk and can_manage_user(request, user),
             "handlings": [
                 (row, independence.explain_confirmation_refusal(row, request.user))  # type: ignore[arg-type]
-                for row in independence.list_open_handlings(user.pk)
+                for row in independence.list_open_handlings(user)
             ]
             if user is not None
             else [],
@@ -392,7 +392,7 @@ class UserAdmin(BackofficePage):
     def _confirm_independence(self, request: HttpRequest, user: User) -> None:
         """Confirm that ``user`` and a user who handled it are two people."""
         pk = request.POST.get("handling", "")
-        row = next((each for each in independence.list_open_handlings(user.pk) if str(each.pk) == pk), None)
+        row = next((each for each in independence.list_open_handlings(user) if str(each.pk) == pk), None)
         if row is None:
             messages.warning(request, _("This was confirmed before, or changed since."))
             return

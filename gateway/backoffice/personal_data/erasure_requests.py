@@ -104,7 +104,8 @@ def explain_decision_refusal(row: ErasureRequest, user: int) -> str:
     asker = row.asked_by_id
     if asker is None:
         return ""
-    ties, place = load_handling_ties(), RowOwner(merchant=row.merchant_id)
+    place = RowOwner(merchant=row.merchant_id)
+    ties = load_handling_ties(place)
     tied = asker in ties.handlers(user) or user in ties.handlers(asker)
     if tied or list_common_actors(asker, user, place):
         words = _("You and %s may be the same person: one of you, or somebody behind both, made or changed the other.")

@@ -18,9 +18,12 @@ from gateway.backoffice.access.independence import NotIndependentError
 from gateway.backoffice.follow_ups import approvals, clerk_limits, manual_follow_up
 from gateway.backoffice.follow_ups.clerk_limits import Clerk, ClerkLimitExceededError
 from gateway.backoffice.follow_ups.manual_follow_up import FollowUpNotPossibleError, FollowUpOrder
+from gateway.backoffice.personal_data import erasure_requests
 from gateway.core import clock, identifiers
-from gateway.models import Approval, Grant, Payment, Role, UserHandling
+from gateway.models import Approval, ErasureRequest, Grant, Payment, Role, UserHandling
 from gateway.payments.chain_amounts import Chain
+from reporting.models import MonthClosing
+from reporting.month_end import closing
 from tests.support.fixtures import Shop
 from tests.support.office import person
 
@@ -137,12 +140,12 @@ def test_an_independent_third_person_confirms_that_two_users_are_two_people(shop
     carl, third, puppet = (worker(shop, name) for name in ("carl", "third", "puppet"))
     independence.record_handling(mia, carl, "create")
     independence.record_handling(mia, puppet, "create")
-    (tie,) = independence.list_open_handlings(carl.pk)
+    (tie,) = independence.list_open_handlings(carl)
     for user in (mia, carl, puppet):
         with pytest.raises(NotIndependentError):
             independence.confirm_independence(tie, by=user, actor=ACTOR)
     independence.confirm_independence(tie, by=third, actor=ACTOR)
-    assert independence.list_open_handlings(carl.pk) == []
+    assert independence.list_open_handlings(carl) == []
     big = worker(shop, "big", four_eyes_above=None, four_eyes_day=None)
     independence.record_handling(mia, big, "change")
     row = request(shop, carl, "100.01", paid(shop, "200.00"))
@@ -150,6 +153,73 @@ def test_an_independent_third_person_confirms_that_two_users_are_two_people(shop
     independence.record_handling(mia, carl, "password link")
     with pytest.raises(FollowUpNotPossibleError, match="mia made or changed"):
         approve(shop, request(shop, carl, "100.01", paid(shop, "200.00")), big)
+
+
+def test_who_had_no_limit_then_has_prepared_no_second_person_for_today(shop: Shop) -> None:
+    """Before there are limits somebody makes two users and has one of them confirm the other."""
+    mia, puppet, prop = (
+        worker(shop, name, four_eyes_above=None, four_eyes_day=None) for name in ("mia", "puppet", "prop")
+    )
+    for user in (puppet, prop):
+        independence.record_handling(mia, user, "create")
+    (tie,) = independence.list_open_handlings(puppet)
+    independence.confirm_independence(tie, by=prop, actor=ACTOR)
+    assert independence.list_open_handlings(puppet) == []
+    Grant.objects.filter(user=mia).update(**LIMITS)
+    with pytest.raises(FollowUpNotPossibleError, match="mia made or changed"):
+        approve(shop, request(shop, mia, "150.00", paid(shop, "200.00")), puppet)
+    assert erasure_tie(shop, mia, puppet)
+    assert month_tie(shop, mia, puppet)
+    with pytest.raises(ClerkLimitExceededError):
+        refund(shop, puppet, "150.00", paid(shop, "200.00"))
+    assert independence.list_open_handlings(puppet) == [tie]
+    with pytest.raises(NotIndependentError, match="mia"):
+        independence.confirm_independence(tie, by=prop, actor=ACTOR)
+    independence.confirm_independence(tie, by=worker(shop, "third"), actor=ACTOR)
+    assert independence.list_open_handlings(puppet) == []
+    assert approve(shop, request(shop, mia, "150.00", paid(shop, "200.00")), puppet) == "DONE"
+
+
+def erasure_tie(shop: Shop, asker: User, other: User) -> str:
+    row = ErasureRequest(merchant=shop.merchant, asked_by=asker, asked_by_name=asker.get_username())
+    return erasure_requests.explain_decision_refusal(row, other.pk)
+
+
+def month_tie(shop: Shop, first: User, second: User) -> str:
+    row = MonthClosing(merchant=shop.merchant, prepared_by=first, prepared_by_name=first.get_username())
+    return closing.explain_signature_refusal(row, second.pk)
+
+
+def test_a_confirmation_of_a_confirmed_user_falls_with_the_first(shop: Shop) -> None:
+    """mia made all of them; the last one was confirmed by one who was confirmed by a user of hers."""
+    mia, prop, second, puppet = (
+        worker(shop, name, four_eyes_above=None, four_eyes_day=None) for name in ("mia", "prop", "second", "puppet")
+    )
+    for user in (prop, second, puppet):
+        independence.record_handling(mia, user, "create")
+    for user, third in ((second, prop), (puppet, second)):
+        (tie,) = independence.list_open_handlings(user)
+        independence.confirm_independence(tie, by=third, actor=ACTOR)
+    place = permissions.find_row_owner(shop.channel)
+    assert independence.list_common_actors(mia.pk, puppet.pk, place) == []
+    Grant.objects.filter(user=mia).update(**LIMITS)
+    assert independence.list_common_actors(mia.pk, puppet.pk, place) == ["mia"]
+
+
+def test_a_confirmation_among_those_without_limits_holds_where_they_have_none(shop: Shop, stranger: Shop) -> None:
+    """mia has no limit in one merchant and one in the other, where an honest manager takes her user on."""
+    mia, puppet, prop = (
+        worker(shop, name, four_eyes_above=None, four_eyes_day=None) for name in ("mia", "puppet", "prop")
+    )
+    for user in (puppet, prop):
+        independence.record_handling(mia, user, "create")
+    (tie,) = independence.list_open_handlings(puppet)
+    independence.confirm_independence(tie, by=prop, actor=ACTOR)
+    Grant.objects.create(user=mia, role=Role.MANAGER, merchant=stranger.merchant, **LIMITS)
+    Grant.objects.create(user=puppet, role=Role.MANAGER, merchant=stranger.merchant)
+    here, there = (permissions.find_row_owner(one.channel) for one in (shop, stranger))
+    assert independence.list_common_actors(mia.pk, puppet.pk, here) == []
+    assert independence.list_common_actors(mia.pk, puppet.pk, there) == ["mia"]
 
 
 def test_the_database_refuses_a_confirmation_by_one_of_the_two(shop: Shop) -> None:
