@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import math
 import time
 from typing import Any, Final
 
@@ -238,7 +239,8 @@ class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
         # allauth has other processes, chosen by the URL; "connect" would link an identity without signing in.
         sociallogin.state["process"] = "login"
-        _check_nonce(request, sociallogin)
+        if not _is_id_token_for_us(sociallogin):
+            _refuse_sign_in(request, SSO_FAILED_TEXT)
         authenticated_at = _read_auth_time(sociallogin)
         if settings.GATEWAY_OIDC_REQUIRE_AUTH_TIME:
             _check_auth_time(request, authenticated_at)
@@ -268,15 +270,24 @@ def _read_claims(sociallogin: SocialLogin) -> dict[str, Any]:
 def _read_auth_time(sociallogin: SocialLogin) -> float:
     """When the provider last asked the person who they are (``auth_time`` of the ID token); 0.0 if it does not say."""
     said = (sociallogin.account.extra_data.get("id_token") or {}).get("auth_time")
-    return float(said) if isinstance(said, int | float) and not isinstance(said, bool) else 0.0
+    return float(said) if isinstance(said, int | float) and not isinstance(said, bool) and math.isfinite(said) else 0.0
 
 
-def _check_nonce(request: HttpRequest, sociallogin: SocialLogin) -> None:
-    """Refuse an ID token that was made for another request. Source: OpenID Connect Core 1.0, 3.1.3.7, point 11."""
-    said = str((sociallogin.account.extra_data.get("id_token") or {}).get("nonce", ""))
-    wanted = build_nonce(str(sociallogin.state.get("pkce_code_verifier")))
-    if not hmac.compare_digest(said.encode(), wanted.encode()):
-        _refuse_sign_in(request, SSO_FAILED_TEXT)
+def _is_id_token_for_us(sociallogin: SocialLogin) -> bool:
+    """Whether the ID token is of the provider of the settings, made for us and for this request, and about the person
+    whose data came with it; allauth has checked ``aud``. Source: OpenID Connect Core 1.0, 3.1.3.7 and 5.3.2."""
+    said = sociallogin.account.extra_data
+    claims, userinfo = said.get("id_token") or {}, said.get("userinfo")
+    nonce = build_nonce(str(sociallogin.state.get("pkce_code_verifier")))
+    return (
+        hmac.compare_digest(str(claims.get("nonce", "")).encode(), nonce.encode())
+        and str(claims.get("iss")).rstrip("/") == settings.GATEWAY_OIDC_ISSUER
+        and claims.get("azp", settings.GATEWAY_OIDC_CLIENT_ID) == settings.GATEWAY_OIDC_CLIENT_ID
+        and "exp" in claims
+        and bool(claims.get("sub"))
+        and isinstance(claims["sub"], str)
+        and (not userinfo or userinfo.get("sub") == claims["sub"])
+    )
 
 
 def _check_auth_time(request: HttpRequest, authenticated_at: float) -> None:

@@ -41,6 +41,7 @@ from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
+from django.db import DataError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
@@ -443,13 +444,17 @@ def to_provider(request: HttpRequest, provider_id: str) -> HttpResponse:
     return answer
 
 
+_UNREADABLE: Final = (LookupError, TypeError, ValueError, AttributeError, OverflowError, DataError)
+"""What allauth and the database raise for answers of a provider that are not as OpenID Connect has them."""
+
+
 def _wrap_provider_view(view: Any) -> Callable[..., HttpResponse]:
     """One of allauth's steps of single sign-on, with a message if the provider is down or its answer unreadable."""
 
     def shown(request: HttpRequest, **rest: Any) -> HttpResponse:
         try:
             answer: HttpResponse = view(request, **rest)
-        except (requests.RequestException, KeyError) as fault:
+        except (requests.RequestException, *_UNREADABLE) as fault:
             log.warning("single_sign_on_failed", why=type(fault).__name__)
             return show_sign_in_refused(request)
         return answer
