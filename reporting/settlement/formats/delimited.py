@@ -7,6 +7,7 @@ line.
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from operator import itemgetter
@@ -42,7 +43,7 @@ def _open(stream: BinaryIO, after: int, at: int) -> OpenedFile:
         names = [name.strip() for name in _fields(text, delimiter)]
     except csv.Error:
         raise UnreadableFileError("the header has a quote that is not closed, or text beside a closed one") from None
-    if twice := sorted({name for name in names if names.count(name) > 1}):
+    if twice := sorted(name for name, number in Counter(names).items() if number > 1):
         raise UnreadableFileError(f"the header names {', '.join(twice)[:200]} twice")
     if lacking := [name for name in REQUIRED_COLUMNS if name not in names]:
         raise UnreadableFileError(f"the header lacks {', '.join(lacking)}")
