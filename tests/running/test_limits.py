@@ -49,8 +49,8 @@ class Node(BaseHTTPRequestHandler):
 
 
 @pytest.fixture(scope="module", params=["haproxy", "nginx"])
-def port(request: pytest.FixtureRequest) -> Iterator[int]:
-    """The plain port of a proxy with the example's configuration, before a node that takes everything."""
+def proxy(request: pytest.FixtureRequest) -> Iterator[tuple[int, Path]]:
+    """The plain port and the log of a proxy with the example's configuration, before a node that takes everything."""
     kind = request.param
     if not found_proxy(kind):
         pytest.skip(f"{kind} is not installed")
@@ -60,19 +60,27 @@ def port(request: pytest.FixtureRequest) -> Iterator[int]:
     node = ThreadingHTTPServer(("127.0.0.1", 0), Node)
     threading.Thread(target=node.serve_forever, daemon=True).start()
     plain = free_port()
-    process = subprocess.Popen(_command(kind, folder, node.server_port, plain), stderr=subprocess.DEVNULL)
+    log = folder / "tollhouse.log"  # where nginx writes it; HAProxy writes to its output
+    command = _command(kind, folder, node.server_port, plain)
+    with log.open("ab") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + PATIENCE_S
         while _status(plain, "GET", "/") != 200:
             assert process.poll() is None
             assert time.monotonic() < deadline
             time.sleep(0.1)
-        yield plain
+        yield plain, log
     finally:
         process.terminate()
         process.wait(PATIENCE_S)
         node.shutdown()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def port(proxy: tuple[int, Path]) -> int:
+    return proxy[0]
 
 
 def _command(kind: str, folder: Path, node: int, plain: int) -> list[str]:
@@ -99,7 +107,8 @@ def _command(kind: str, folder: Path, node: int, plain: int) -> list[str]:
             "/etc/nginx/tollhouse.crt": str(certificate),
             "/etc/nginx/tollhouse.key": str(certificate),
             "/run/nginx-bodies": str(folder / "bodies"),
-            "http {": f"pid {folder}/nginx.pid;\nhttp {{\n    access_log off;",
+            "/var/log/nginx": str(folder),
+            "http {": f"pid {folder}/nginx.pid;\nhttp {{",
         },
     )
     (folder / "nginx.conf").write_text(text)
@@ -150,6 +159,22 @@ MB = 1024 * 1024
 )
 def test_a_proxy_sends_on_what_a_node_would_read(port: int, path: str, size: int, kind: str, taken: bool) -> None:
     assert _status(port, "POST", path, size, kind=kind) in ((200,) if taken else (400, 413))
+
+
+def test_a_log_has_paths_but_no_id_that_lets_in_whoever_has_it(proxy: tuple[int, Path]) -> None:
+    """Checkouts, links and invitations: who reads the log could pay, look at a receipt, or choose a password."""
+    plain, log = proxy
+    for path in ("/pay/SECRET", "/v1/checkouts/SECRET/payment", "/v1/paymentLinks/SECRET", "/shopper/SECRET/return"):
+        assert _status(plain, "GET", f"{path}?token=SECRET") == 200
+    assert _status(plain, "GET", "/admin/welcome/MQ/SECRET/") == 200
+    assert _status(plain, "GET", "/v1/payments/0123?entityId=SECRET") == 200
+    deadline = time.monotonic() + PATIENCE_S
+    while "/v1/payments/0123" not in (text := log.read_text()):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    assert "SECRET" not in text
+    for begun in ("/pay/...", "/v1/checkouts/...", "/v1/paymentLinks/...", "/shopper/...", "/admin/welcome/..."):
+        assert begun in text
 
 
 def test_a_file_of_gigabytes_is_refused_by_its_announcement_alone(port: int) -> None:
