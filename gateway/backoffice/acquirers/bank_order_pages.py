@@ -25,6 +25,7 @@ from django.utils.translation import ngettext
 from gateway.backoffice.kit.base import InstallationPage, ReadOnlyInline, ReadOnlyPage
 from gateway.backoffice.kit.formatting import format_money
 from gateway.backoffice.kit.links import build_payment_page_url
+from gateway.backoffice.sign_in import session
 from gateway.connectors.sepa import file_delivery, payment_files
 from gateway.connectors.sepa.bank_reasons import find_bank_reason
 from gateway.connectors.sepa.cancellations import REFUSED_CANCELLATIONS, REQUEST_KINDS
@@ -68,15 +69,18 @@ _RECALL_TITLES: Final[Mapping[str, Promise]] = MappingProxyType(
 """Reason of a recall → what users read."""
 
 
-def _build_recall_action(reason: str) -> Callable[[BankOrderAdmin, HttpRequest, QuerySet[BankOrder]], None]:
+def _build_recall_action(reason: str) -> Callable[[BankOrderAdmin, HttpRequest, QuerySet[BankOrder]], Any]:
     """The list's action that recalls transfers for one reason."""
 
     @admin.action(
         description=format_lazy("{what}: {why}", what=lazy("Recall transfers"), why=_RECALL_TITLES[reason]),
         permissions=["recall"],
     )
-    def recall(page: BankOrderAdmin, request: HttpRequest, queryset: QuerySet[BankOrder]) -> None:
+    def recall(page: BankOrderAdmin, request: HttpRequest, queryset: QuerySet[BankOrder]) -> HttpResponse | None:
+        if (ask := session.require_reauthentication(request)) is not None:
+            return ask
         page.recall_transfers(request, queryset, reason)
+        return None
 
     recall.__name__ = f"recall_{reason.lower()}"
     return recall
@@ -202,8 +206,10 @@ class BankFileAdmin(ReadOnlyPage):
         return self.may(request, "change", obj)
 
     @admin.action(description=lazy("Send files that were given up once more"), permissions=["send"])
-    def send_again(self, request: HttpRequest, queryset: QuerySet[BankFile]) -> None:
+    def send_again(self, request: HttpRequest, queryset: QuerySet[BankFile]) -> HttpResponse | None:
         """Send files again, with an audit entry each."""
+        if (ask := session.require_reauthentication(request)) is not None:
+            return ask
         moved = 0
         for row in self.own(request, queryset, "change").filter(state=BankFile.State.FAILED):
             with transaction.atomic():
@@ -211,6 +217,7 @@ class BankFileAdmin(ReadOnlyPage):
                     self.record(request, "send again", row, before={"state": row.state, "failure": row.failure})
                     moved += 1
         messages.success(request, ngettext("%d file is tried again.", "%d files are tried again.", moved) % moved)
+        return None
 
     @admin.display(description="SHA-256")
     def hash(self, row: BankFile) -> str:

@@ -255,9 +255,12 @@ def test_a_file_that_was_given_up_is_sent_by_hand(banked: Shop, outbox: Path) ->
     BankFile.objects.update(
         state=BankFile.State.FAILED, tries=file_delivery.MAX_BANK_FILE_TRIES, failure="answered with 503"
     )
-    client = signed_in(person("boss@shop", Role.MANAGER, banked.merchant))
+    boss = person("boss@shop", Role.MANAGER, banked.merchant)
     page = reverse("admin:gateway_bankfile_changelist")
-    answer = client.post(page, {"action": "send_again", "_selected_action": str(file.pk)}, follow=True)
+    data = {"action": "send_again", "_selected_action": str(file.pk)}
+    assert signed_in(boss, fresh=False).post(page, data)["Location"].startswith("/admin/again/")
+    assert BankFile.objects.get().state == BankFile.State.FAILED
+    answer = signed_in(boss).post(page, data, follow=True)
     assert "1 file is tried again" in answer.content.decode()
     assert AuditEntry.objects.filter(action="send again", subject_id=str(file.pk)).exists()
     assert not file_delivery.retry_bank_file(file)

@@ -329,7 +329,10 @@ def test_a_user_recalls_transfers_of_the_own_merchant(recalling: Shop, stranger:
     for shop, role in ((stranger, Role.MANAGER), (recalling, Role.CLERK)):
         signed_in(person(f"{role}@{shop.merchant.pk}", role, shop.merchant)).post(page, data, follow=True)
         assert not BankOrder.objects.filter(kind=BankFile.Kind.RECALL).exists()
-    client = signed_in(person("boss@shop", Role.MANAGER, recalling.merchant))
+    boss = person("boss@shop", Role.MANAGER, recalling.merchant)
+    assert signed_in(boss, fresh=False).post(page, data)["Location"].startswith("/admin/again/")
+    assert not BankOrder.objects.filter(kind=BankFile.Kind.RECALL).exists()
+    client = signed_in(boss)
     told = client.post(page, data, follow=True).content.decode()
     assert "1 transfer is recalled." in told
     assert f"{paid}: only a credit transfer is recalled." in told
