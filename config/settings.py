@@ -10,6 +10,7 @@ from pathlib import Path
 
 import environ
 from csp.constants import NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
+from django.core.exceptions import ImproperlyConfigured
 
 from config.admin_theme import ADMIN_THEME
 from gateway.logs import build_logging_config
@@ -189,6 +190,10 @@ EMAIL_TIMEOUT = 10
 GATEWAY_OUTBOX: str = env.str("GATEWAY_OUTBOX", default=str(VAR_DIR / "outbox"))
 
 # --- PostgreSQL -------------------------------------------------------------------------------------------------
+for _name in ("DATABASE_URL", "GATEWAY_STANDBY_URL"):
+    # What is no address would be repeated, with its password, by a warning of the library that reads it.
+    if (_text := env.str(_name, default="")) and "://" not in _text:
+        raise ImproperlyConfigured(f"{_name} is no address: postgresql://user:password@host:5432/name.")
 DATABASES = {"default": env.db_url("DATABASE_URL")}
 # postgresql://user:password@/name?host=/folder&port=5432 names a unix socket.
 for _name in ("host", "port"):

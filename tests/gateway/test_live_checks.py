@@ -5,7 +5,10 @@ Source: PCI DSS 4.0.1, 8.2.8, 8.4; docs/decisions/0051.
 
 from __future__ import annotations
 
+import os
 import secrets
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -71,10 +74,6 @@ def test_what_is_less_safe_is_refused(changed: dict[str, Any], fault: str) -> No
 @pytest.mark.processes
 def test_live_is_safe_by_default(tmp_path: Path) -> None:
     """Nothing has to be set for it but what nobody else can know."""
-    import os
-    import subprocess
-    import sys
-
     code = (
         "from config import settings as s; print(s.GATEWAY_TOTP, s.GATEWAY_SESSION_IDLE_MINUTES, s.AXES_FAILURE_LIMIT,"
         " s.AXES_COOLOFF_TIME, s.ACCOUNT_REAUTHENTICATION_TIMEOUT, s.GATEWAY_UNUSED_ACCOUNT_DAYS,"
@@ -99,3 +98,21 @@ def test_live_is_safe_by_default(tmp_path: Path) -> None:
         "__Host-csrftoken",
         "__Host-language",
     ]
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("name", ["DATABASE_URL", "GATEWAY_STANDBY_URL"])
+def test_a_mistyped_address_of_a_database_is_named_and_its_password_is_not_shown(name: str) -> None:
+    address = "postgresql://x@127.0.0.1/x"
+    settings = {"DJANGO_SECRET_KEY": "x", "DATABASE_URL": address, name: "postgresql//user:geheim@host:5432/x"}
+    done = subprocess.run(
+        [sys.executable, "-c", "from config import settings"],
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, **settings},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert f"{name} is no address" in done.stderr
+    assert "geheim" not in done.stderr + done.stdout
