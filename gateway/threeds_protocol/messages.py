@@ -90,6 +90,20 @@ SDK_FIELDS: Final = (
     "sdkAppID", "sdkEncData", "sdkEphemPubKey", "sdkMaxTimeout", "sdkReferenceNumber", "sdkTransID",
     "deviceRenderOptions",
 )  # fmt: skip
+COLOR_DEPTHS: Final = (1, 4, 8, 15, 16, 24, 32, 48)
+"""The values of browserColorDepth. Screens have others, many of them 30: the next lower value is sent."""
+MAX_AREQ_CHARS: Final[Mapping[str, int]] = MappingProxyType(
+    {
+        "cardholderName": 45, "merchantName": 40, "threeDSRequestorName": 40,
+        **{f"{start}Addr{name}": 50 for start in ("bill", "ship") for name in ("City", "Line1", "Line2")},
+    }
+)  # fmt: skip
+"""Texts of an AReq that are cut to its length. Source: EMV 3-D Secure v2.2.0, table A.1."""
+MAX_WHOLE_AREQ_CHARS: Final[Mapping[str, int]] = MappingProxyType(
+    {"email": 254, "billAddrPostCode": 16, "shipAddrPostCode": 16}
+)
+"""Those that are left out where they are longer: cut off they would be another one's."""
+_RECURRING_IND, _INSTALMENT_IND = "02", "03"
 SCHEME_DATA_EXTENSION_ID: Final = "A000000042-001"
 """messageExtension.id of the regional scheme's data: its RID, and a number of the extension."""
 _DECOUPLED_MINUTES: Final = 60
@@ -167,7 +181,8 @@ def needs_authentication_value(category: str, trans_status: str) -> bool:
 
 
 def build_areq(ask: AuthenticationSubject, *, method: str = METHOD_UNAVAILABLE) -> ThreeDSMessage:
-    """The authentication request. ``method``: threeDSCompInd, browser only."""
+    """The authentication request. ``method``: threeDSCompInd, browser only. What is optional is sent as far as the
+    protocol takes it."""
     given = ask.parameters
     channel = resolve_device_channel(given)
     month, year = ask.expiry
@@ -201,7 +216,18 @@ def build_areq(ask: AuthenticationSubject, *, method: str = METHOD_UNAVAILABLE) 
         message["messageExtension"] = [
             {"name": "Scheme data", "id": SCHEME_DATA_EXTENSION_ID, "criticalityIndicator": False, "data": data}
         ]
-    return {name: value for name, value in message.items() if value not in ("", None)}
+    return _fit_texts({name: value for name, value in message.items() if value not in ("", None)})
+
+
+def _fit_texts(message: ThreeDSMessage) -> ThreeDSMessage:
+    """The message with its texts in the protocol's lengths, which are shorter than those of our parameters: a long name
+    or street is no reason to decline."""
+    fitting = {
+        name: value
+        for name, value in message.items()
+        if name not in MAX_WHOLE_AREQ_CHARS or len(value) <= MAX_WHOLE_AREQ_CHARS[name]
+    }
+    return fitting | {name: fitting[name][:most].rstrip() for name, most in MAX_AREQ_CHARS.items() if name in fitting}
 
 
 def mask_threeds_message(message: Mapping[str, Any]) -> ThreeDSMessage:
@@ -251,6 +277,8 @@ def _wishes(ask: AuthenticationSubject, channel: str) -> ThreeDSMessage:
     sent = given.get("threeDSecure.authenticationInd")
     default = AUTHENTICATION_IND_BY_STANDING_TYPE.get(given.get("standingInstruction.type", ""), "01")
     purpose = AUTHENTICATION_IND[sent] if sent else default
+    if purpose in (_RECURRING_IND, _INSTALMENT_IND) and not _is_agreement_complete(given, purpose):
+        purpose = AUTHENTICATION_IND["PAYMENT"]
     indicator = given.get("threeDSecure.challengeIndicator") or ask.challenge_indicator
     decoupled = given.get("threeDSecure.decoupled") == "true"
     if ask.version < "2.2.0":
@@ -265,6 +293,16 @@ def _wishes(ask: AuthenticationSubject, channel: str) -> ThreeDSMessage:
     if decoupled:
         message |= {"threeDSRequestorDecReqInd": "Y", "threeDSRequestorDecMaxTime": f"{_DECOUPLED_MINUTES:05d}"}
     return message
+
+
+def _is_agreement_complete(given: Mapping[str, str], purpose: str) -> bool:
+    """Whether an agreement has the fields that its indicator requires. Of one without an end or a frequency a directory
+    server takes the first payment as a payment only. Source: EMV 3-D Secure v2.2.0, table A.1, Recurring Expiry,
+    Recurring Frequency, Instalment Payment Data."""
+    needed = ["standingInstruction.expiry", "standingInstruction.frequency"]
+    if purpose == _INSTALMENT_IND:
+        needed.append("standingInstruction.numberOfInstallments")
+    return all(given.get(name) for name in needed)
 
 
 def _merchant(ask: AuthenticationSubject) -> ThreeDSMessage:
@@ -310,6 +348,10 @@ def _browser(given: Mapping[str, str], version: str) -> ThreeDSMessage:
     message: ThreeDSMessage = {emv: given.get(f"customer.browser.{name}", "") for emv, name in _BROWSER}
     java = message["browserJavaEnabled"]
     message["browserJavaEnabled"] = java == "true" if java else ""
+    message["browserLanguage"] = message["browserLanguage"].rstrip("-")  # of one that a page has cut to 8 characters
+    depth = message["browserColorDepth"]
+    if depth.isdecimal():
+        message["browserColorDepth"] = str(max((one for one in COLOR_DEPTHS if one <= int(depth)), default=1))
     message["browserIP"] = given.get("customer.ip", "")
     if version >= "2.2.0":
         script = ("browserJavaEnabled", "browserColorDepth", "browserScreenHeight", "browserScreenWidth", "browserTZ")
