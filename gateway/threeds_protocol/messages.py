@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, Final
@@ -120,11 +120,28 @@ class CardRange:
     server: Mapping[str, str] = field(default_factory=dict)
 
 
+PRIOR_METHOD_BY_FLOW: Final[Mapping[str, str]] = MappingProxyType(
+    {"frictionless": "01", "challenge": "02", "decoupled": "04"}
+)
+"""Flow of an earlier authentication → threeDSReqPriorAuthMethod; 04 is another way of the issuer's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriorAuthentication:
+    """The cardholder's own authentication that one of the merchant alone builds on. ``acs_transaction``: its
+    acsTransID; ``flow``: of PRIOR_METHOD_BY_FLOW."""
+
+    acs_transaction: str
+    flow: str
+    at: datetime
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthenticationSubject:
     """The card, amount and parties of an authentication. ``parameters``: the merchant's, by full name; ``requestor``:
     what network and acquirer assigned, from the channel's configuration; ``expiry``: month (2 digits), year (4);
-    ``server``: the fields by which the 3DS server names itself (threeDSServerRefNumber, threeDSServerURL, …)."""
+    ``server``: the fields by which the 3DS server names itself (threeDSServerRefNumber, threeDSServerURL, …);
+    ``prior``: of 3RI, where it is known."""
 
     id: UUID
     brand: str
@@ -145,6 +162,7 @@ class AuthenticationSubject:
     merchant_country: str = ""
     version: str = THREEDS_VERSION
     server: Mapping[str, str] = field(default_factory=dict)
+    prior: PriorAuthentication | None = None
 
 
 def resolve_authenticated_amount(parameters: Mapping[str, str], paid: Money) -> Money:
@@ -288,11 +306,25 @@ def _wishes(ask: AuthenticationSubject, channel: str) -> ThreeDSMessage:
     message = {"threeDSRequestorChallengeInd": indicator}
     if channel == REQUESTOR_CHANNEL:
         message["threeRIInd"] = _resolve_requestor_kind(given)
+        message |= _build_prior(ask.prior)
     else:
         message["threeDSRequestorAuthenticationInd"] = purpose
     if decoupled:
         message |= {"threeDSRequestorDecReqInd": "Y", "threeDSRequestorDecMaxTime": f"{_DECOUPLED_MINUTES:05d}"}
     return message
+
+
+def _build_prior(prior: PriorAuthentication | None) -> ThreeDSMessage:
+    """How the cardholder authenticated when the agreement began. Source: EMV 3-D Secure v2.2.0, table A.10; EMVCo,
+    "Recurring and Instalment Transactions", https://emvco.com/whitepapers/emv-3-d-secure-whitepaper/."""
+    if prior is None:
+        return {}
+    told = {
+        "threeDSReqPriorAuthMethod": PRIOR_METHOD_BY_FLOW.get(prior.flow, ""),
+        "threeDSReqPriorAuthTimestamp": f"{prior.at.astimezone(UTC):%Y%m%d%H%M}",
+        "threeDSReqPriorRef": prior.acs_transaction,
+    }
+    return {"threeDSRequestorPriorAuthenticationInfo": {name: text for name, text in told.items() if text}}
 
 
 def _is_agreement_complete(given: Mapping[str, str], purpose: str) -> bool:

@@ -22,6 +22,7 @@ from gateway.threeds_protocol.messages import (
     REQUESTOR_CHANNEL,
     THREE_RI_IND,
     AuthenticationSubject,
+    PriorAuthentication,
     build_areq,
     is_requestor_kind_known,
     mask_threeds_message,
@@ -266,6 +267,26 @@ def test_the_merchant_alone_sends_no_indicator_of_a_cardholders_request() -> Non
     assert sent["threeRIInd"] == "01"
 
 
+PRIOR_ACS = "5a8b7c2f-25c3-4b3e-9b1a-0d7c9f2f1e11"
+
+
+@pytest.mark.parametrize(
+    ("flow", "method"), [("frictionless", "01"), ("challenge", "02"), ("decoupled", "04"), ("method", None)]
+)
+def test_the_merchant_alone_names_how_the_cardholder_authenticated(flow: str, method: str | None) -> None:
+    """EMV 3-D Secure v2.2.0, table A.10; only 3RI builds on an earlier authentication."""
+    at = datetime(2026, 3, 1, 11, 22, 33, tzinfo=UTC)
+    prior = PriorAuthentication(acs_transaction=PRIOR_ACS, flow=flow, at=at)
+    message = complete(CHANNELS["requestor"], prior=prior)
+    told = {"threeDSReqPriorAuthTimestamp": "202603011122", "threeDSReqPriorRef": PRIOR_ACS}
+    told |= {"threeDSReqPriorAuthMethod": method} if method else {}
+    assert message["threeDSRequestorPriorAuthenticationInfo"] == told
+    assert find_areq_faults(message) == []
+    wrong = message | {"threeDSRequestorPriorAuthenticationInfo": told | {"threeDSReqPriorRef": "7"}}
+    assert find_areq_faults(wrong) == [("203", "threeDSRequestorPriorAuthenticationInfo")]
+    assert "threeDSRequestorPriorAuthenticationInfo" not in complete(COMPLETE, prior=prior)
+
+
 @pytest.mark.parametrize(
     ("depth", "sent"),
     [("30", "24"), ("24", "24"), ("08", "8"), ("36", "32"), ("99", "48"), ("2", "1"), ("0", "1"), ("10", "8")],
@@ -293,7 +314,7 @@ def test_texts_that_are_longer_than_the_protocols_do_not_make_a_request_incomple
 @pytest.mark.parametrize("kind", ["RECURRING", "INSTALLMENT"])
 @pytest.mark.parametrize("lacks", ["expiry", "frequency", "numberOfInstallments", ""])
 def test_an_agreement_that_lacks_what_its_indicator_requires_is_begun_by_a_payment(kind: str, lacks: str) -> None:
-    """Table A.1: 02 and 03 require an end and a frequency, 03 a number; the specification requires none of a merchant."""
+    """Table A.1: 02 and 03 require an end and a frequency, which no merchant has to send."""
     given = {name: text for name, text in AGREED.items() if name != f"standingInstruction.{lacks}"}
     message = complete(COMPLETE | given | {"standingInstruction.type": kind})
     whole = not lacks or (kind, lacks) == ("RECURRING", "numberOfInstallments")
