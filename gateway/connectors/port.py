@@ -94,6 +94,7 @@ class AcquirerRequest:
     which authorization of the same payment this is; 2 and more after a soft decline or a cascade, to be told from the
     declined ones before (docs/decisions/0104, 0108). ``called_at``: of an inquiry, real time, when the acquirer was
     called, if that is later than the payment's beginning: after a challenge, a step-up, a failover or a cascade.
+    ``asks_for_part``: of a first payment, the issuer is told that an approval of less will do (docs/decisions/0131).
     """
 
     payment: UUID
@@ -116,6 +117,7 @@ class AcquirerRequest:
     original: PointOfService | None = None
     clearing: tuple[int, int] = (0, 0)
     authorization_kind: str = ""
+    asks_for_part: bool = False
     not_after: Deadline | None = None
     reversal_reason: ReversalReason = ReversalReason.CUSTOMER
     trace_number: int = 0

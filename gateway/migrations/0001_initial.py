@@ -294,6 +294,7 @@ class Migration(migrations.Migration):
                     "partial_approvals",
                     models.CharField(
                         choices=[
+                            ("request", "asked for: the issuer is told that a part will do"),
                             ("accept", "accepted: the payment is approved with what was granted"),
                             ("decline", "reversed at once: the payment is declined"),
                         ],

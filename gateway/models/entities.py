@@ -184,6 +184,7 @@ class Channel(Entity):
     class PartialApprovals(models.TextChoices):
         """What becomes of a payment that is approved for less than was asked for."""
 
+        REQUEST = "request", _("asked for: the issuer is told that a part will do")
         ACCEPT = "accept", _("accepted: the payment is approved with what was granted")
         DECLINE = "decline", _("reversed at once: the payment is declined")
 

@@ -203,24 +203,31 @@ def _reply_at_event(event: BankOrderEvent) -> AcquirerReply:
 
 
 def _record_representment(event: BankOrderEvent, payment: Payment) -> bool:
-    """Record a reversed return as a chargeback reversal (CR) of the chargeback that the return before it made."""
-    earlier = BankOrderFollowUp.objects.filter(
-        event__order=event.order_id, event__state=_BankOrderState.RETURNED, event_id__lt=event.pk
-    )
-    disputed = earlier.order_by("-event_id").values_list("payment", flat=True).first()
+    """Record a reversed return as a chargeback reversal (CR) of the chargeback of its collection that stands, whoever
+    recorded it; where none stands, of the one that the return before it made."""
+    disputed = _find_standing_chargeback(payment)
     if disputed is None:
-        disputed = _find_recorded_chargeback(payment)
+        earlier = BankOrderFollowUp.objects.filter(
+            event__order=event.order_id, event__state=_BankOrderState.RETURNED, event_id__lt=event.pk
+        )
+        disputed = earlier.order_by("-event_id").values_list("payment", flat=True).first()
     if disputed is None:
         return _mark_applied(event)
     return _record_follow_up(event, "CR", Payment.objects.select_related("merchant").get(pk=disputed), "")
 
 
-def _find_recorded_chargeback(payment: Payment) -> UUID | None:
-    """The chargeback of a collection that a settlement file or a clerk recorded and that is not fully reversed."""
+def _find_standing_chargeback(payment: Payment) -> UUID | None:
+    """The chargeback of a collection, or of a reversal of one, that is not fully reversed; the newest."""
     chain = load_chain(payment.id, payment.merchant, None)
-    disputes = chain.followers(payment, "CB") if chain is not None else ()
-    standing = (dispute for dispute in disputes if chain is not None and compute_disputed_amount(chain, dispute) > 0)
-    return next((dispute.id for dispute in standing), None)
+    standing: UUID | None = None
+    sources = [payment]
+    while chain is not None and sources:
+        disputes = [dispute for source in sources for dispute in chain.followers(source, "CB")]
+        for dispute in disputes:
+            if compute_representable_amount(chain, dispute) > 0:
+                standing = dispute.id
+        sources = [won for dispute in disputes for won in chain.followers(dispute, "CR")]
+    return standing
 
 
 def _record_follow_up(event: BankOrderEvent, kind: str, target: Payment, reason: str) -> bool:

@@ -350,6 +350,7 @@ def build_acquirer_request(
         payment=payment.id,
         operation=payment.payment_type,
         authorization_kind=payment.authorization_kind,
+        asks_for_part=risk_screening.asks_for_partial_approval(payment),
         money=payment.money,
         brand=payment.brand,
         at=payment.created_at,

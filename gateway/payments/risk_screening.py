@@ -316,6 +316,15 @@ def refuses_partial_approvals(channel: Channel) -> bool:
     return channel.partial_approvals == Channel.PartialApprovals.DECLINE
 
 
+def asks_for_partial_approval(payment: Payment) -> bool:
+    """Whether the issuer of a debit or preauthorization is told that an approval of less will do."""
+    return (
+        payment.payment_type in ("DB", "PA")
+        and payment.channel.partial_approvals == Channel.PartialApprovals.REQUEST
+        and not read_private_facts(payment.answer).whole_amount_only
+    )
+
+
 def evaluate_approval(payment: Payment, reply: AcquirerReply) -> RiskVerdict:
     """The verdict on an acquirer's approval by the AVS/CVV policy and review code of the payment's rule set, and by
     whether its channel takes less than the whole amount."""

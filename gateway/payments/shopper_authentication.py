@@ -50,6 +50,7 @@ def authenticate_payment(payment: Payment, request: PaymentRequest) -> Authentic
         merchant=request.merchant,
         request=request.trace.request,
         now=request.now,
+        agreed=agreement.id if (use := request.agreement_use) is not None and (agreement := use.agreement) else None,
     )
     outcome = server.begin_authentication(asked)[1]
     at = clock.merchant_now(request.merchant)
@@ -96,12 +97,14 @@ def build_authentication_request(
     request: UUID,
     now: datetime,
     attempt: int = 1,
+    agreed: UUID | None = None,
 ) -> server.AuthenticationRequest:
     """What the 3DS server is asked for a payment. ``request``: the id of the shopper's or merchant's request;
-    ``attempt``: which authorization of the payment it is for."""
+    ``attempt``: which authorization of the payment it is for; ``agreed``: the payment that began its agreement."""
     return server.AuthenticationRequest(
         payment=payment.id,
         attempt=attempt,
+        agreed=agreed,
         merchant=merchant,
         channel=payment.channel,
         brand=_resolve_network_brand(payment, card),

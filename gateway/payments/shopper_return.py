@@ -29,7 +29,7 @@ from gateway.core import clock
 from gateway.core.result_codes import NOT_AUTHENTICATED_CODE, SHOPPER_CANCELLED_CODE, SHOPPER_TIMEOUT_CODE
 from gateway.core.secret import Secret
 from gateway.db.statement import execute_sql
-from gateway.models import AuthenticationStep, Merchant, Payment, Status, Suspension
+from gateway.models import Merchant, Payment, Status, Suspension
 from gateway.payments import exempting, risk_screening, shopper_tokens, step_up, store
 from gateway.payments.operations import is_locally_queued
 from gateway.payments.outcomes import AuthenticationProof, Declined, describe_silence, outcome_from_reply, resolve_event
@@ -148,14 +148,15 @@ def apply_authentication_outcome(
 def complete_due_authentications(
     *, limit: int = SUSPENSION_BATCH_SIZE, now: datetime | None = None, merchant: Merchant | None = None
 ) -> int:
-    """Complete decoupled authentications whose cardholder has answered and standalone ones past their deadline, of one
-    merchant or all; returns how many were completed."""
+    """Complete decoupled authentications whose cardholder has answered, standalone ones past their deadline and those
+    of ended payments, of one merchant or all; returns how many were completed."""
     ended = 0
-    for row in authentications.list_due_authentications(now or clock.real_now(), limit, merchant):
+    now = now or clock.real_now()
+    for row in authentications.list_due_authentications(now, limit, merchant):
         try:
             outcome = (
                 server.complete_decoupled(row.id)
-                if row.step == AuthenticationStep.DECOUPLED
+                if authentications.has_cardholder_answered(row, now)
                 else server.expire_authentication(row.id)
             )
             if row.payment is not None:
@@ -359,7 +360,7 @@ TIMERS: Final = (
         name="authentications",
         run=lambda merchant: complete_due_authentications(merchant=merchant),
         next_at=authentications.next_authentication_due,
-        about="Decoupled 3-D Secure answers, and authentications alone that ran out of time.",
+        about="Decoupled 3-D Secure answers, authentications alone that ran out of time, and those of ended payments.",
         earliest_due=authentications.EARLIEST_DUE_AUTHENTICATION,
     ),
 )

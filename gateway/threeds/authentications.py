@@ -49,8 +49,8 @@ def find_ended_authentication(payment: UUID, attempt: int) -> Authentication | N
 
 
 def list_due_authentications(now: datetime, limit: int, merchant: Merchant | None = None) -> list[Authentication]:
-    """Open authentications that are due: decoupled ones that the cardholder has answered, and those past their
-    deadline.
+    """Open authentications that are due: decoupled ones that the cardholder has answered, those alone that are past
+    their deadline, and those whose payment has ended.
 
     ``now`` is real time; the rows' times are their merchants'. Of a waiting payment, only the payment's own deadline
     counts, so its authentication is left out. ``merchant``: only this one's.
@@ -59,22 +59,32 @@ def list_due_authentications(now: datetime, limit: int, merchant: Merchant | Non
         Value(now, output_field=DateTimeField()) + F("merchant__clock_offset"), output_field=DateTimeField()
     )
     answered = Q(step=AuthenticationStep.DECOUPLED, due_at__lte=there, deadline__gt=there)
-    # A worker may have died between storing the authentication and suspending its payment, which recovery then ended.
+    # A worker may have died between storing the authentication and suspending its payment, which recovery then ended;
+    # or the shopper gave the payment up. Nobody comes back to it: it keeps no sealed number until a deadline.
     over = Exists(Payment.objects.filter(pk=OuterRef("payment"), status__in=(Status.APPROVED, Status.DECLINED)))
-    late = Q(deadline__lte=there) & (Q(payment__isnull=True) | Q(over))
-    rows = Authentication.objects.exclude(step=AuthenticationStep.DONE).filter(answered | late)
+    late = Q(deadline__lte=there, payment__isnull=True)
+    rows = Authentication.objects.exclude(step=AuthenticationStep.DONE).filter(answered | late | Q(over))
     if merchant is not None:
         rows = rows.filter(merchant=merchant)
     return list(rows.select_related("merchant").order_by("deadline")[:limit])
 
 
-# Of the payment of an open authentication only the deadline counts that the payment itself has, unless it has ended.
+# Of the payment of an open authentication only the deadline counts that the payment itself has; once it has ended, the
+# authentication is due at once.
 EARLIEST_DUE_AUTHENTICATION: Final = """
 SELECT least(
     (SELECT min(due_at) FROM gateway_authentication WHERE step = 'decoupled' AND due_at < deadline),
-    (SELECT min(a.deadline) FROM gateway_authentication a LEFT JOIN gateway_payment p ON p.id = a.payment
-     WHERE a.step <> 'done' AND (a.payment IS NULL OR p.status IN ('APPROVED', 'DECLINED'))))
+    (SELECT min(deadline) FROM gateway_authentication WHERE step <> 'done' AND payment IS NULL),
+    (SELECT min(a.created_at) FROM gateway_authentication a JOIN gateway_payment p ON p.id = a.payment
+     WHERE a.step <> 'done' AND p.status IN ('APPROVED', 'DECLINED')))
 """
+
+
+def has_cardholder_answered(row: Authentication, now: datetime) -> bool:
+    """Whether the cardholder of a decoupled authentication answered within its deadline. ``now``: real time."""
+    if row.step != AuthenticationStep.DECOUPLED or row.due_at is None or row.deadline is None:
+        return False
+    return row.due_at <= now + row.merchant.clock_offset and row.due_at < row.deadline
 
 
 def next_authentication_due(merchant: Merchant) -> datetime | None:

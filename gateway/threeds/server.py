@@ -70,7 +70,7 @@ class AuthenticationRequest:
     """A request for an authentication. ``payment``: None for a standalone one, which then has the id ``id`` and stores
     ``echo`` and ``return_url``. ``expiry``: month (two digits), year (four); ``build_notification_url``: where an
     issuer sends the browser back after a challenge, by the id of the payment or authentication; ``attempt``: which
-    authorization of the payment it is for."""
+    authorization of the payment it is for; ``agreed``: the payment whose agreement 3RI is asked for."""
 
     payment: UUID | None
     merchant: Merchant
@@ -90,6 +90,7 @@ class AuthenticationRequest:
     echo: Mapping[str, Any] = field(default_factory=dict)
     attempt: int = 1
     answer: Mapping[str, Any] = field(default_factory=dict)
+    agreed: UUID | None = None
 
 
 def load_threeds_configuration(channel: Channel) -> ThreeDSecureConfiguration:
@@ -324,7 +325,19 @@ def _build_subject(
         notification_url=asked.build_notification_url(row.payment or row.id),
         version=found.version,
         server=found.server,
+        prior=_find_prior(row, asked.agreed),
     )
+
+
+def _find_prior(row: Authentication, agreed: UUID | None) -> messages.PriorAuthentication | None:
+    """The cardholder's authentication of the payment that began the agreement; None but for 3RI."""
+    if agreed is None or row.device_channel != messages.REQUESTOR_CHANNEL:
+        return None
+    rows = Authentication.objects.filter(payment=agreed, trans_status__in=messages.PROVING_STATUSES)
+    found = rows.exclude(acs_transaction="").order_by("-attempt").first()
+    if found is None or found.completed_at is None:
+        return None
+    return messages.PriorAuthentication(acs_transaction=found.acs_transaction, flow=found.flow, at=found.completed_at)
 
 
 def _unchanged_outcome(row: Authentication, _: Authentication) -> tuple[Authentication, AuthenticationOutcome]:

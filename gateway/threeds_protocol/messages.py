@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, Final
@@ -90,6 +90,20 @@ SDK_FIELDS: Final = (
     "sdkAppID", "sdkEncData", "sdkEphemPubKey", "sdkMaxTimeout", "sdkReferenceNumber", "sdkTransID",
     "deviceRenderOptions",
 )  # fmt: skip
+COLOR_DEPTHS: Final = (1, 4, 8, 15, 16, 24, 32, 48)
+"""The values of browserColorDepth. Screens have others, many of them 30: the next lower value is sent."""
+MAX_AREQ_CHARS: Final[Mapping[str, int]] = MappingProxyType(
+    {
+        "cardholderName": 45, "merchantName": 40, "threeDSRequestorName": 40,
+        **{f"{start}Addr{name}": 50 for start in ("bill", "ship") for name in ("City", "Line1", "Line2")},
+    }
+)  # fmt: skip
+"""Texts of an AReq that are cut to its length. Source: EMV 3-D Secure v2.2.0, table A.1."""
+MAX_WHOLE_AREQ_CHARS: Final[Mapping[str, int]] = MappingProxyType(
+    {"email": 254, "billAddrPostCode": 16, "shipAddrPostCode": 16}
+)
+"""Those that are left out where they are longer: cut off they would be another one's."""
+_RECURRING_IND, _INSTALMENT_IND = "02", "03"
 SCHEME_DATA_EXTENSION_ID: Final = "A000000042-001"
 """messageExtension.id of the regional scheme's data: its RID, and a number of the extension."""
 _DECOUPLED_MINUTES: Final = 60
@@ -106,11 +120,28 @@ class CardRange:
     server: Mapping[str, str] = field(default_factory=dict)
 
 
+PRIOR_METHOD_BY_FLOW: Final[Mapping[str, str]] = MappingProxyType(
+    {"frictionless": "01", "challenge": "02", "decoupled": "04"}
+)
+"""Flow of an earlier authentication → threeDSReqPriorAuthMethod; 04 is another way of the issuer's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriorAuthentication:
+    """The cardholder's own authentication that one of the merchant alone builds on. ``acs_transaction``: its
+    acsTransID; ``flow``: of PRIOR_METHOD_BY_FLOW."""
+
+    acs_transaction: str
+    flow: str
+    at: datetime
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthenticationSubject:
     """The card, amount and parties of an authentication. ``parameters``: the merchant's, by full name; ``requestor``:
     what network and acquirer assigned, from the channel's configuration; ``expiry``: month (2 digits), year (4);
-    ``server``: the fields by which the 3DS server names itself (threeDSServerRefNumber, threeDSServerURL, …)."""
+    ``server``: the fields by which the 3DS server names itself (threeDSServerRefNumber, threeDSServerURL, …);
+    ``prior``: of 3RI, where it is known."""
 
     id: UUID
     brand: str
@@ -131,6 +162,7 @@ class AuthenticationSubject:
     merchant_country: str = ""
     version: str = THREEDS_VERSION
     server: Mapping[str, str] = field(default_factory=dict)
+    prior: PriorAuthentication | None = None
 
 
 def resolve_authenticated_amount(parameters: Mapping[str, str], paid: Money) -> Money:
@@ -167,7 +199,8 @@ def needs_authentication_value(category: str, trans_status: str) -> bool:
 
 
 def build_areq(ask: AuthenticationSubject, *, method: str = METHOD_UNAVAILABLE) -> ThreeDSMessage:
-    """The authentication request. ``method``: threeDSCompInd, browser only."""
+    """The authentication request. ``method``: threeDSCompInd, browser only. What is optional is sent as far as the
+    protocol takes it."""
     given = ask.parameters
     channel = resolve_device_channel(given)
     month, year = ask.expiry
@@ -201,7 +234,18 @@ def build_areq(ask: AuthenticationSubject, *, method: str = METHOD_UNAVAILABLE) 
         message["messageExtension"] = [
             {"name": "Scheme data", "id": SCHEME_DATA_EXTENSION_ID, "criticalityIndicator": False, "data": data}
         ]
-    return {name: value for name, value in message.items() if value not in ("", None)}
+    return _fit_texts({name: value for name, value in message.items() if value not in ("", None)})
+
+
+def _fit_texts(message: ThreeDSMessage) -> ThreeDSMessage:
+    """The message with its texts in the protocol's lengths, which are shorter than those of our parameters: a long name
+    or street is no reason to decline."""
+    fitting = {
+        name: value
+        for name, value in message.items()
+        if name not in MAX_WHOLE_AREQ_CHARS or len(value) <= MAX_WHOLE_AREQ_CHARS[name]
+    }
+    return fitting | {name: fitting[name][:most].rstrip() for name, most in MAX_AREQ_CHARS.items() if name in fitting}
 
 
 def mask_threeds_message(message: Mapping[str, Any]) -> ThreeDSMessage:
@@ -251,6 +295,8 @@ def _wishes(ask: AuthenticationSubject, channel: str) -> ThreeDSMessage:
     sent = given.get("threeDSecure.authenticationInd")
     default = AUTHENTICATION_IND_BY_STANDING_TYPE.get(given.get("standingInstruction.type", ""), "01")
     purpose = AUTHENTICATION_IND[sent] if sent else default
+    if purpose in (_RECURRING_IND, _INSTALMENT_IND) and not _is_agreement_complete(given, purpose):
+        purpose = AUTHENTICATION_IND["PAYMENT"]
     indicator = given.get("threeDSecure.challengeIndicator") or ask.challenge_indicator
     decoupled = given.get("threeDSecure.decoupled") == "true"
     if ask.version < "2.2.0":
@@ -260,11 +306,35 @@ def _wishes(ask: AuthenticationSubject, channel: str) -> ThreeDSMessage:
     message = {"threeDSRequestorChallengeInd": indicator}
     if channel == REQUESTOR_CHANNEL:
         message["threeRIInd"] = _resolve_requestor_kind(given)
+        message |= _build_prior(ask.prior)
     else:
         message["threeDSRequestorAuthenticationInd"] = purpose
     if decoupled:
         message |= {"threeDSRequestorDecReqInd": "Y", "threeDSRequestorDecMaxTime": f"{_DECOUPLED_MINUTES:05d}"}
     return message
+
+
+def _build_prior(prior: PriorAuthentication | None) -> ThreeDSMessage:
+    """How the cardholder authenticated when the agreement began. Source: EMV 3-D Secure v2.2.0, table A.10; EMVCo,
+    "Recurring and Instalment Transactions", https://emvco.com/whitepapers/emv-3-d-secure-whitepaper/."""
+    if prior is None:
+        return {}
+    told = {
+        "threeDSReqPriorAuthMethod": PRIOR_METHOD_BY_FLOW.get(prior.flow, ""),
+        "threeDSReqPriorAuthTimestamp": f"{prior.at.astimezone(UTC):%Y%m%d%H%M}",
+        "threeDSReqPriorRef": prior.acs_transaction,
+    }
+    return {"threeDSRequestorPriorAuthenticationInfo": {name: text for name, text in told.items() if text}}
+
+
+def _is_agreement_complete(given: Mapping[str, str], purpose: str) -> bool:
+    """Whether an agreement has the fields that its indicator requires. Of one without an end or a frequency a directory
+    server takes the first payment as a payment only. Source: EMV 3-D Secure v2.2.0, table A.1, Recurring Expiry,
+    Recurring Frequency, Instalment Payment Data."""
+    needed = ["standingInstruction.expiry", "standingInstruction.frequency"]
+    if purpose == _INSTALMENT_IND:
+        needed.append("standingInstruction.numberOfInstallments")
+    return all(given.get(name) for name in needed)
 
 
 def _merchant(ask: AuthenticationSubject) -> ThreeDSMessage:
@@ -310,6 +380,10 @@ def _browser(given: Mapping[str, str], version: str) -> ThreeDSMessage:
     message: ThreeDSMessage = {emv: given.get(f"customer.browser.{name}", "") for emv, name in _BROWSER}
     java = message["browserJavaEnabled"]
     message["browserJavaEnabled"] = java == "true" if java else ""
+    message["browserLanguage"] = message["browserLanguage"].rstrip("-")  # of one that a page has cut to 8 characters
+    depth = message["browserColorDepth"]
+    if depth.isdecimal():
+        message["browserColorDepth"] = str(max((one for one in COLOR_DEPTHS if one <= int(depth)), default=1))
     message["browserIP"] = given.get("customer.ip", "")
     if version >= "2.2.0":
         script = ("browserJavaEnabled", "browserColorDepth", "browserScreenHeight", "browserScreenWidth", "browserTZ")

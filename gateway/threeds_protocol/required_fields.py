@@ -61,6 +61,7 @@ AREQ_FIELDS: Final[Mapping[str, AReqField]] = {
     "threeDSRequestorAuthenticationInd": _field("R R R R - -", "0[1-9]|10", form_2_1="0[1-6]"),
     "threeDSRequestorChallengeInd": _field("O O O O O O", "0[1-9]", form_2_1="0[1-4]"),
     "threeRIInd": _field("- - - - R R", "0[1-9]|1[01]", form_2_1="0[1-5]"),
+    "threeDSRequestorPriorAuthenticationInfo": _field(_ANY, None),
     "threeDSRequestorDecReqInd": _field(_ANY, "[YN]", "2.2.0"),
     "threeDSRequestorDecMaxTime": _field(_ANY, "[0-9]{5}", "2.2.0"),
     "acctNumber": _field(_ALL, "[0-9]{13,19}"),
@@ -114,6 +115,9 @@ AREQ_FIELDS: Final[Mapping[str, AReqField]] = {
 }  # fmt: skip
 """Data elements of an AReq that this gateway knows."""
 
+_PRIOR_FORMS: Final = {
+    "threeDSReqPriorAuthMethod": "0[1-4]", "threeDSReqPriorAuthTimestamp": "[0-9]{12}", "threeDSReqPriorRef": _UUID,
+}  # fmt: skip
 _SCRIPT_FIELDS: Final = (
     "browserJavaEnabled", "browserColorDepth", "browserScreenHeight", "browserScreenWidth", "browserTZ",
 )  # fmt: skip
@@ -169,4 +173,9 @@ def _fits(name: str, row: AReqField, value: Any, version: str) -> bool:
     if name == "messageExtension":
         wanted = {"name", "id", "criticalityIndicator", "data"}
         return isinstance(value, list) and all(isinstance(one, dict) and wanted <= set(one) for one in value)
+    if name == "threeDSRequestorPriorAuthenticationInfo":
+        return isinstance(value, dict) and all(
+            name in _PRIOR_FORMS and re.fullmatch(_PRIOR_FORMS[name], str(text)) is not None
+            for name, text in value.items()
+        )
     return isinstance(value, dict if name in ("deviceRenderOptions", "sdkEphemPubKey") else bool)

@@ -133,6 +133,23 @@ def test_a_capture_that_names_a_renewal_is_of_the_authorization(units: int, kind
     assert [one.kind for one in iso_books.compare(by_id(first, again, taken), iso_books.stories(lines))] == kinds
 
 
+@pytest.mark.parametrize("back, kinds", [(1_500, []), (1_501, [OVER])])
+def test_a_refund_takes_of_the_capture_that_it_names_and_not_of_the_authorization(back: int, kinds: list[str]) -> None:
+    refund = "3" * 32
+    lines = [
+        line("handed", "0100"),
+        line("answered", "0110", **{"39": "00"}),
+        line("handed", "0220", SECOND, units=1_500, stan="000002", **{"90": "0100" + "000001" + "0" * 32}),
+        line("answered", "0230", SECOND, stan="000002", **{"39": "00"}),
+        line("handed", "0200", refund, units=back, stan="000003", **{"90": "0220" + "000002" + "0" * 32}),
+        line("answered", "0210", refund, stan="000003", **{"39": "00"}),
+    ]
+    taken = payment(SECOND, kind="CP", amount="15.00", of=FIRST)
+    given = replace(payment(refund, kind="RF", amount=str(Decimal(back) / 100), of=SECOND), chain=FIRST)
+    told = iso_books.stories(lines)
+    assert [one.kind for one in iso_books.compare(by_id(payment(kind="PA"), taken, given), told)] == kinds
+
+
 THIRD = "3" * 32
 GIVEN = [
     *(line("handed", "0100", **{"37": "R1"}), line("answered", "0110", **{"39": "00"})),

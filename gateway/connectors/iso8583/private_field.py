@@ -44,13 +44,17 @@ PRIVATE_FIELD_PARTS: Final = (
     PrivateFieldPart(number="38", name="iso", about="merchant.isoId, the independent sales organisation"),
     PrivateFieldPart(number="39", name="subMerchant", about="merchant.submerchantId; Mastercard only"),
     PrivateFieldPart(
-        number="40", name="estimated", about="the amount may still change: 2 Visa's field 60.10, 4 Mastercard's DE61"
+        number="40",
+        name="estimated",
+        about="Visa's field 60.10: 1 a part will do, 2 the amount may still change, 3 both; Mastercard's DE61: 4",
     ),
     PrivateFieldPart(number="41", name="marketplace", about="merchant.marketplaceId"),
     PrivateFieldPart(number="42", name="eci", about="electronic commerce indicator, two digits"),
     PrivateFieldPart(number="43", name="cavv", about="the authentication's value, base64", hidden=True),
     PrivateFieldPart(number="60", name="advice", about="merchant's advice code, two digits", way="<"),
-    PrivateFieldPart(number="61", name="finality", about="Mastercard: 00001 for a final authorization"),
+    PrivateFieldPart(
+        number="61", name="finality", about="Mastercard: 10000 a part will do, 00001 a final authorization, 10001 both"
+    ),
     PrivateFieldPart(
         number="63",
         name="network",
@@ -178,6 +182,7 @@ def build_repeated_parts(request: AcquirerRequest, network: str) -> RedactedDict
     point = request.point_of_service
     number, most = request.clearing
     found = {
+        "finality": _map_finality(request) if request.operation == "RF" else "",
         "clearing": f"{number:02}{most:02}" if most else "",
         "eci": point.eci or _map_unauthenticated(request),
         "exemption": map_exemption(point.exemption, request.network_brand),
@@ -221,23 +226,38 @@ def build_private_parts(request: AcquirerRequest, network: str) -> RedactedDict:
     )
 
 
-ESTIMATED_BY_NETWORK: Final[Mapping[str, str]] = MappingProxyType({"Visa": "2", "Mastercard": "4"})
-"""What marks an authorization whose amount may still change: Visa's field 60.10 (estimated amount), Mastercard's DE61
-subfield 7 (preauthorized request). Without it an issuer lets it lapse as if the amount were final. The manuals were not
-at hand; that both networks mark it is quoted by
-https://developer.cybersource.com/docs/cybs/en-us/api-fields/reference/all/so/api-fields/auth-indicator-reply.html."""
+VISA_AMOUNT_INDICATORS: Final[Mapping[tuple[bool, bool], str]] = MappingProxyType(
+    {(False, True): "1", (True, False): "2", (True, True): "3"}
+)
+"""(estimated, a part will do) → Visa's field 60.10, of which 2 says that parts are not taken. The manual was not at
+hand; quoted by Thredd, External Host Interface, Visa_POS_Data_DE60, position 12."""
+MASTERCARD_ESTIMATED: Final = "4"
+"""Mastercard's DE61, subfield 7 (preauthorized request)."""
 
 
 def _map_estimate(request: AcquirerRequest) -> str:
-    if request.authorization_kind != ESTIMATED_AUTHORIZATION or not request.money:
+    """What marks an authorization whose amount may still change, without which an issuer lets it lapse as if the amount
+    were final, and at Visa one that may be approved in part. That both networks mark it is quoted by
+    https://developer.cybersource.com/docs/cybs/en-us/api-fields/reference/all/so/api-fields/auth-indicator-reply.html.
+    """
+    if not request.money:
         return ""
-    return ESTIMATED_BY_NETWORK.get(NETWORK_BY_BRAND.get(request.network_brand, ""), "")
+    estimated = request.authorization_kind == ESTIMATED_AUTHORIZATION
+    network = NETWORK_BY_BRAND.get(request.network_brand, "")
+    if network == "Visa":
+        return VISA_AMOUNT_INDICATORS.get((estimated, request.asks_for_part), "")
+    return MASTERCARD_ESTIMATED if estimated and network == "Mastercard" else ""
 
 
 def _map_finality(request: AcquirerRequest) -> str:
-    """Mastercard's DE48 subelement 61, position 5; without it an authorization is not final."""
-    final = request.authorization_kind == FINAL_AUTHORIZATION and request.network_brand in MASTERCARD_BRANDS
-    return "00001" if final else ""
+    """Mastercard's DE48 subelement 61: position 1, a part will do; 5, the authorization is final, as that of a refund
+    always is. Source: Mastercard Transaction Processing Rules, 2.12 and 2.13.1; docs/decisions/0131."""
+    if request.network_brand not in MASTERCARD_BRANDS:
+        return ""
+    part = request.asks_for_part and bool(request.money)
+    gives_back = request.operation in ("RF", "CD") and not request.point_of_service.transfer
+    final = gives_back or request.authorization_kind == FINAL_AUTHORIZATION
+    return f"{part:d}000{final:d}" if part or final else ""
 
 
 def _encodable(parts: Mapping[str, str]) -> RedactedDict:

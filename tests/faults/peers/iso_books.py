@@ -154,14 +154,15 @@ def _over(payments: Mapping[str, Payment], told: Mapping[str, Story]) -> Iterabl
         payment = payments.get(ident)
         if payment is not None and payment.kind in FOLLOWS and story.stands:
             named = of_stan.get(story.about, "")
-            # After a renewal a capture names the renewal (docs/decisions/0093): it is of the same authorization.
-            first = payments[named].chain if named in payments else named
-            moved[first] = moved.get(first, 0) + story.units
-    for first, units in moved.items():
-        if first not in told:
+            # A refund gives back what it names, a debit or a capture. After a renewal a capture names the renewal
+            # (docs/decisions/0093): it is of the same authorization.
+            source = payments[named].chain if payment.kind == "CP" and named in payments else named
+            moved[source] = moved.get(source, 0) + story.units
+    for source, units in moved.items():
+        if source not in told:
             yield Finding(kind=DOUBLED, what=f"{units} minor units moved of a payment that the host does not have")
-        elif units > (most := told[first].units + _raised(first, payments, told)):
-            yield Finding(kind=OVER, what=f"at the host: {units} of {most} minor units", payment=first)
+        elif units > (most := told[source].units + _raised(source, payments, told)):
+            yield Finding(kind=OVER, what=f"at the host: {units} of {most} minor units", payment=source)
 
 
 def _raised(first: str, payments: Mapping[str, Payment], told: Mapping[str, Story]) -> int:

@@ -178,6 +178,15 @@ SITUATIONS: Mapping[str, Mapping[str, Any]] = {
     "exemption without 3-D Secure, Mastercard": mastercard(parameters={"threeDSecure.exemptionFlag": "02"}),
     "preauthorization, Visa": {"operation": "PA", "authorization_kind": "ESTIMATED"},
     "preauthorization, Mastercard": mastercard(operation="PA", authorization_kind="ESTIMATED"),
+    "a part will do, Visa": {"asks_for_part": True},
+    "a part will do, Mastercard": mastercard(asks_for_part=True),
+    "preauthorization, a part will do, Visa": {
+        "operation": "PA", "authorization_kind": "ESTIMATED", "asks_for_part": True,
+    },
+    "final authorization, a part will do, Mastercard": mastercard(
+        operation="PA", authorization_kind="FINAL", asks_for_part=True
+    ),
+    "refund, Mastercard": mastercard(operation="RF", reference=REFERENCE.text()),
     "account funding, Visa": {"parameters": FUNDING, "party_accounts": ACCOUNTS},
     "account funding, Mastercard": mastercard(parameters=FUNDING, party_accounts=ACCOUNTS),
     "capture of account funding": {

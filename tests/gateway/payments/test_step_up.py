@@ -24,10 +24,12 @@ from gateway.models import (
     Suspension,
     ThreeDSecureConfiguration,
 )
-from gateway.payments import recovery, shopper_return
+from gateway.payments import recovery, shopper_authentication, shopper_return
+from gateway.payments.outcomes import Suspended
 from gateway.risk.retry_rules import NOT_BY_MERCHANT
 from gateway.threeds import authentications, server
 from gateway.threeds.server_setup import set_server_secret
+from gateway.timers import registry
 from tests.support.client import Answer, Api
 from tests.support.clock import jump
 from tests.support.database import leaves, places_of, statements
@@ -577,6 +579,35 @@ def test_a_crash_after_the_soft_decline_was_recorded_charges_nothing(stubbed: tu
     assert standing(acquirer) == []
     assert acquirer.entries(kind="void") == []
     assert not OpenPayment.objects.exists()
+    registry.run_all_timers()
+    assert set(Authentication.objects.values_list("step", flat=True)) == {"done"}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_worker_stopped_before_the_redirect_finds_payment_and_authentication_ended(
+    stubbed: tuple[Api, StubProcess], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stepped on two connections: recovery and the timers run between the step-up's statement and the suspension."""
+    api, acquirer = stubbed
+    suspend = shopper_authentication.suspend_for_shopper
+    steps: list[tuple[str, str]] = []
+
+    def overtake() -> None:
+        recover_after(60)
+        steps.append((Payment.objects.get().status, Authentication.objects.get(attempt=2).step))
+        registry.run_all_timers()
+        steps.append((Payment.objects.get().status, Authentication.objects.get(attempt=2).step))
+
+    def stopped(*given: Any, **named: Any) -> Suspended:
+        at_once(overtake)
+        return suspend(*given, **named)
+
+    monkeypatch.setattr(shopper_authentication, "suspend_for_shopper", stopped)
+    answer = buy_outside(api, ONLY_IF_ASKED)
+    assert steps == [("DECLINED", "challenge"), ("DECLINED", "done")]
+    assert answer.code == api.read(answer.id).code == SOFT
+    assert Authentication.objects.get(attempt=2).step == "done"
+    assert (standing(acquirer), Suspension.objects.count()) == ([], 0)
 
 
 def test_a_worker_that_recovery_overtook_at_the_soft_decline_leaves_its_result(api: Api, channel: Channel) -> None:

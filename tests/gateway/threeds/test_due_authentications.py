@@ -9,8 +9,10 @@ from uuid import UUID
 import pytest
 
 from gateway.core import clock, identifiers
+from gateway.core.result_codes import NOT_AUTHENTICATED_CODE
 from gateway.db.statement import execute_sql
 from gateway.models import Authentication, AuthenticationStep, Payment, Status
+from gateway.payments.shopper_return import complete_due_authentications
 from gateway.threeds import authentications
 from tests.support.fixtures import Shop
 
@@ -87,15 +89,29 @@ def test_an_answer_at_the_deadline_or_after_it_comes_too_late(shop: Shop, answer
     assert [one.pk for one in authentications.list_due_authentications(row.created_at + 9 * MINUTE, 9)] == []
 
 
+@pytest.mark.parametrize("deadline", [-MINUTE, MINUTE])
 @pytest.mark.parametrize("status", Status.values)
-def test_that_of_a_payment_ends_with_its_payment_only(shop: Shop, status: str) -> None:
+def test_that_of_a_payment_ends_with_its_payment_only(shop: Shop, status: str, deadline: timedelta) -> None:
     """A payment that waits has a deadline of its own; after a worker's death recovery ends it."""
     payment = Payment.objects.get(pk=shop.api.pay().id)
     Payment.objects.filter(pk=payment.pk).update(status=status)
-    row = authentication(shop, Step.CHALLENGE, -MINUTE, payment=payment.pk)
+    row = authentication(shop, Step.CHALLENGE, deadline, payment=payment.pk)
     over = status in (Status.APPROVED, Status.DECLINED)
     assert listed() == ([row.pk] if over else [])
-    assert earliest() == (row.deadline if over else None)
+    assert earliest() == (row.created_at if over else None)
+
+
+@pytest.mark.parametrize("answered", [None, MINUTE])
+def test_a_decoupled_one_that_nobody_answered_ends_as_not_authenticated(shop: Shop, answered: timedelta | None) -> None:
+    """At its deadline without an external server's result, and with the payment that it belongs to."""
+    payment = Payment.objects.get(pk=shop.api.pay().id)
+    alone = authentication(shop, Step.DECOUPLED, -MINUTE)
+    of_ended = authentication(shop, Step.DECOUPLED, 10 * MINUTE, answered=answered, payment=payment.pk)
+    assert complete_due_authentications() == 2
+    for row in (alone, of_ended):
+        row.refresh_from_db()
+        assert (row.step, row.trans_status, row.code) == (Step.DONE, "N", NOT_AUTHENTICATED_CODE)
+    assert listed() == []
 
 
 def test_the_one_that_is_late_longest_comes_first(shop: Shop) -> None:

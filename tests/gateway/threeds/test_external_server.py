@@ -193,6 +193,42 @@ def test_an_older_issuer_gets_the_older_protocol(api: Api, fake: FakeThreeDSServ
     assert "browserJavascriptEnabled" not in sent
 
 
+def test_a_screen_and_an_address_that_the_protocol_does_not_know_decline_nobody(
+    api: Api, fake: FakeThreeDSServer
+) -> None:
+    odd = {"customer__browser__screenColorDepth": "30", "billing__city": "C" * 80, "card__holder": "Jane " + "J" * 90}
+    assert pay(api, "frictionless", **odd).code == PAID
+    sent = fake.calls("/v1/authentications")[-1]["message"]
+    assert (sent["browserColorDepth"], len(sent["billAddrCity"]), len(sent["cardholderName"])) == ("24", 50, 45)
+
+
+@pytest.mark.parametrize("authenticated", [True, False])
+def test_the_merchant_alone_names_the_authentication_that_began_the_agreement(
+    api: Api, fake: FakeThreeDSServer, authenticated: bool
+) -> None:
+    """EMVCo, recurring and instalment transactions: a 3RI of an agreement refers to its first authentication."""
+    kind = {"standingInstruction.type": "RECURRING", "standingInstruction.expiry": "2030-01-01"}
+    first = pay(api, "frictionless", **kind, **{"standingInstruction.mode": "INITIAL"})
+    assert first.code == PAID
+    began = the_row()
+    if not authenticated:
+        Authentication.objects.all().delete()
+    instruction = {"mode": "REPEATED", "source": "MIT", "initialTransactionId": first.id, "frequency": "28"}
+    alone = dict.fromkeys([*BROWSER, "shopperResultUrl", "card.cvv"]) | {
+        "threeDSecure.channel": "03",
+        "threeDSecure.threeRIInd": "RECURRING",
+        **{f"standingInstruction.{name}": text for name, text in instruction.items()},
+    }
+    again = pay(api, "frictionless", **kind, **alone)
+    assert again.code == PAID, again
+    sent = fake.calls("/v1/authentications")[-1]["message"]
+    assert sent["threeRIInd"] == "01"
+    told = sent.get("threeDSRequestorPriorAuthenticationInfo")
+    assert (told is not None) is authenticated
+    if told is not None:
+        assert (told["threeDSReqPriorRef"], told["threeDSReqPriorAuthMethod"]) == (began.acs_transaction, "01")
+
+
 def test_an_issuer_of_2_1_is_not_asked_for_a_3ri_that_2_1_does_not_have(api: Api, fake: FakeThreeDSServer) -> None:
     """Nobody has made a fault: as where the issuer cannot authenticate, the channel's policy decides."""
     kind = "SPLIT_SHIPMENT"

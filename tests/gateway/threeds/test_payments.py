@@ -540,7 +540,6 @@ def test_an_authentication_whose_worker_died_ends_once_its_payment_has(api: Api,
     answer = buy(api, card)
     Suspension.objects.all().delete()
     Payment.objects.filter(pk=answer.id).update(status="DECLINED", result_code="900.100.301")
-    move_clock(api, 10 * 60 + 1)
     registry.run_all_timers()
     row = Authentication.objects.get()
     assert (row.step, row.code, row.number_sealed) == ("done", "100.380.501", None)

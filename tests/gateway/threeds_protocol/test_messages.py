@@ -22,6 +22,7 @@ from gateway.threeds_protocol.messages import (
     REQUESTOR_CHANNEL,
     THREE_RI_IND,
     AuthenticationSubject,
+    PriorAuthentication,
     build_areq,
     is_requestor_kind_known,
     mask_threeds_message,
@@ -160,7 +161,7 @@ ELSEWHERE = {
 @pytest.mark.parametrize(("name", "emv"), [*BROWSER_FIELDS.items(), *ELSEWHERE.items()])
 def test_a_parameter_goes_into_its_field(name: str, emv: str) -> None:
     """Part A, Customer, Billing address; Part B, 3D Secure, Card on file."""
-    assert build_areq(ask({name: "05"}))[emv] == "05"
+    assert build_areq(ask({name: "16"}))[emv] == "16"
 
 
 COMPLETE = {
@@ -191,6 +192,13 @@ CHANNELS = {
         "standingInstruction.expiry": "2028-05-14",
         "standingInstruction.frequency": "30",
     },
+}
+
+
+AGREED = {
+    "standingInstruction.expiry": "2028-05-14",
+    "standingInstruction.frequency": "30",
+    "standingInstruction.numberOfInstallments": "12",
 }
 
 
@@ -257,6 +265,62 @@ def test_the_merchant_alone_sends_no_indicator_of_a_cardholders_request() -> Non
     sent = complete(CHANNELS["requestor"])
     assert "threeDSRequestorAuthenticationInd" not in sent
     assert sent["threeRIInd"] == "01"
+
+
+PRIOR_ACS = "5a8b7c2f-25c3-4b3e-9b1a-0d7c9f2f1e11"
+
+
+@pytest.mark.parametrize(
+    ("flow", "method"), [("frictionless", "01"), ("challenge", "02"), ("decoupled", "04"), ("method", None)]
+)
+def test_the_merchant_alone_names_how_the_cardholder_authenticated(flow: str, method: str | None) -> None:
+    """EMV 3-D Secure v2.2.0, table A.10; only 3RI builds on an earlier authentication."""
+    at = datetime(2026, 3, 1, 11, 22, 33, tzinfo=UTC)
+    prior = PriorAuthentication(acs_transaction=PRIOR_ACS, flow=flow, at=at)
+    message = complete(CHANNELS["requestor"], prior=prior)
+    told = {"threeDSReqPriorAuthTimestamp": "202603011122", "threeDSReqPriorRef": PRIOR_ACS}
+    told |= {"threeDSReqPriorAuthMethod": method} if method else {}
+    assert message["threeDSRequestorPriorAuthenticationInfo"] == told
+    assert find_areq_faults(message) == []
+    wrong = message | {"threeDSRequestorPriorAuthenticationInfo": told | {"threeDSReqPriorRef": "7"}}
+    assert find_areq_faults(wrong) == [("203", "threeDSRequestorPriorAuthenticationInfo")]
+    assert "threeDSRequestorPriorAuthenticationInfo" not in complete(COMPLETE, prior=prior)
+
+
+@pytest.mark.parametrize(
+    ("depth", "sent"),
+    [("30", "24"), ("24", "24"), ("08", "8"), ("36", "32"), ("99", "48"), ("2", "1"), ("0", "1"), ("10", "8")],
+)
+def test_a_screens_colour_depth_is_sent_as_a_value_that_the_protocol_has(depth: str, sent: str) -> None:
+    """Chromium tells 30 on most Apple screens; a directory server answers it with 203."""
+    message = complete(COMPLETE | {"customer.browser.screenColorDepth": depth})
+    assert message["browserColorDepth"] == sent
+    assert find_areq_faults(message) == []
+
+
+def test_texts_that_are_longer_than_the_protocols_do_not_make_a_request_incomplete() -> None:
+    """Table A.1 has shorter ones than our parameters: a shopper with a long street is not declined for it."""
+    address = {"street1": "S" * 100, "street2": "T" * 100, "city": "C" * 80, "postcode": "9" * 30}
+    long = {f"{kind}.{name}": text for kind in ("billing", "shipping") for name, text in address.items()}
+    long |= {"customer.email": f"{'e' * 250}@shop.example", "threeDSecure.merchant.name": "M" * 100}
+    language = {"customer.browser.language": "zh-Hans-"}
+    message = complete(COMPLETE | long | language, holder="H" * 44 + " " + "I" * 83)
+    assert find_areq_faults(message) == []
+    assert (message["cardholderName"], message["browserLanguage"]) == ("H" * 44, "zh-Hans")
+    assert (message["merchantName"], message["billAddrLine2"]) == ("M" * 40, "T" * 50)
+    assert not {"email", "billAddrPostCode", "shipAddrPostCode"} & set(message)
+
+
+@pytest.mark.parametrize("kind", ["RECURRING", "INSTALLMENT"])
+@pytest.mark.parametrize("lacks", ["expiry", "frequency", "numberOfInstallments", ""])
+def test_an_agreement_that_lacks_what_its_indicator_requires_is_begun_by_a_payment(kind: str, lacks: str) -> None:
+    """Table A.1: 02 and 03 require an end and a frequency, which no merchant has to send."""
+    given = {name: text for name, text in AGREED.items() if name != f"standingInstruction.{lacks}"}
+    message = complete(COMPLETE | given | {"standingInstruction.type": kind})
+    whole = not lacks or (kind, lacks) == ("RECURRING", "numberOfInstallments")
+    own = AUTHENTICATION_IND[kind]
+    assert message["threeDSRequestorAuthenticationInd"] == (own if whole else "01")
+    assert find_areq_faults(message) == []
 
 
 @pytest.mark.parametrize(
@@ -329,7 +393,7 @@ def test_countries_and_dates_are_written_as_emv_does() -> None:
 @pytest.mark.parametrize("word", AUTHENTICATION_IND)
 def test_every_authentication_indicator_has_its_number(word: str) -> None:
     """B11.9, B11.12."""
-    sent = build_areq(ask({"threeDSecure.authenticationInd": word}))
+    sent = build_areq(ask(AGREED | {"threeDSecure.authenticationInd": word}))
     assert sent["threeDSRequestorAuthenticationInd"] == AUTHENTICATION_IND[word]
     assert build_areq(ask({"threeDSecure.authenticationInd": "_DELAYED_SHIPMENT"})) != build_areq(ask())
 
@@ -342,9 +406,9 @@ def test_every_requestor_initiated_kind_has_its_number(word: str) -> None:
 
 def test_the_standing_instruction_says_the_indicator_where_none_is_sent() -> None:
     """Part B, Card on file, type."""
-    assert build_areq(ask({"standingInstruction.type": "RECURRING"}))["threeDSRequestorAuthenticationInd"] == "02"
-    assert build_areq(ask({"standingInstruction.type": "INSTALLMENT"}))["threeDSRequestorAuthenticationInd"] == "03"
-    assert build_areq(ask({"standingInstruction.type": "UNSCHEDULED"}))["threeDSRequestorAuthenticationInd"] == "01"
+    for kind, indicator in (("RECURRING", "02"), ("INSTALLMENT", "03"), ("UNSCHEDULED", "01")):
+        sent = build_areq(ask(AGREED | {"standingInstruction.type": kind}))
+        assert sent["threeDSRequestorAuthenticationInd"] == indicator
 
 
 @pytest.mark.parametrize("network", NETWORK_KEYS)

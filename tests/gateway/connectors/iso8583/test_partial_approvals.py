@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 
+from gateway.connectors.iso8583.private_field import split_parts
 from gateway.models import CardDecline, Channel, Payment
 from tests.support.client import Answer
 from tests.support.fixtures import Shop
@@ -15,6 +16,7 @@ from tests.support.recovery import recover_after
 
 OK = "000.100.112"
 TOO_LITTLE = "800.100.155"
+MASTERCARD = "5555555555554444"
 VISA = "4012888888881881"  # not one of the published test cards, which the retry rules do not count
 
 
@@ -27,7 +29,27 @@ def host(iso_host: IsoHost, shop: Shop) -> IsoHost:
 
 
 def pay(shop: Shop, payment_type: str = "DB", **sent: str) -> Answer:
-    return shop.api.pay(testMode="EXTERNAL", paymentType=payment_type, card__number=VISA, **{"amount": "10.00"} | sent)
+    return shop.api.pay(
+        testMode="EXTERNAL", paymentType=payment_type, **{"amount": "10.00", "card__number": VISA} | sent
+    )
+
+
+@pytest.mark.parametrize(("setting", "told"), [("request", True), ("accept", False), ("decline", False)])
+@pytest.mark.parametrize(("card", "payment_type", "part", "value"), [
+    (VISA, "DB", "40", "1"), (VISA, "PA", "40", "3"),
+    (MASTERCARD, "DB", "61", "10000"), (MASTERCARD, "PA", "61", "10000"),
+])  # fmt: skip
+def test_the_issuer_is_told_that_a_part_will_do_where_the_channel_asks_for_it(
+    shop: Shop, host: IsoHost, card: str, payment_type: str, part: str, value: str, setting: str, told: bool
+) -> None:
+    """Visa's field 60.10, Mastercard's DE48 subelement 61; what is approved is then taken."""
+    Channel.objects.update(partial_approvals=setting, authorization_kind="ESTIMATED")
+    brand = "VISA" if card == VISA else "MASTER"
+    answer = pay(shop, payment_type, card__number=card, paymentBrand=brand)
+    (sent,) = host.seen("0100" if payment_type == "PA" else "0200")
+    found = dict(split_parts(sent["48"])).get(part, "")
+    assert (found == value) is told
+    assert (answer.code == OK) is (setting != "decline")
 
 
 @pytest.mark.parametrize("payment_type", ["DB", "PA"])

@@ -139,6 +139,28 @@ def test_a_return_of_what_was_refunded_is_a_chargeback(banked: Shop, outbox: Pat
     assert BankMessage.objects.get(pk=back.pk).findings == []
 
 
+def test_a_second_return_that_another_door_entered_is_what_the_bank_gives_back(banked: Shop, outbox: Path) -> None:
+    """The first chargeback is won back already: the reversal is of the one that stands."""
+    paid = sepa.debit(banked.api)
+    filed(banked, outbox)
+    sepa.take(sepa.statement([Entry(order=paid.id)]))
+    sepa.take(sepa.statement([Entry(order=paid.id, into=False, reason="MD06", on="2026-03-09")], number=2))
+    registry.run_timer_now("bank answers")
+    sepa.take(sepa.statement([Entry(order=paid.id, reversal=True, on="2026-03-20")], number=3))
+    registry.run_timer_now("bank answers")
+    (won,) = Payment.objects.filter(chain=paid.id, payment_type="CR")
+    reply = AcquirerReply(code="000.100.206", approved=won.money)
+    second = acquirer_reported.record_acquirer_reported_follow_up(
+        "CB", won.id, banked.merchant, won.amount, "EUR", reply, origin="settlement"
+    )
+    sepa.take(sepa.statement([Entry(order=paid.id, into=False, reason="MD01", on="2026-04-01")], number=4))
+    back = sepa.take(sepa.statement([Entry(order=paid.id, reversal=True, on="2026-04-10")], number=5))
+    registry.run_timer_now("bank answers")
+    assert BankMessage.objects.get(pk=back.pk).findings == []
+    again = Payment.objects.filter(chain=paid.id, payment_type="CR").exclude(pk=won.pk).get()
+    assert (again.referenced, again.status) == (second.id, "APPROVED")
+
+
 def test_a_return_that_another_door_entered_is_no_finding_and_is_won_back(banked: Shop, outbox: Path) -> None:
     """The settlement's own reading of the statement, or a clerk, was faster; the reversal follows what they entered."""
     paid = sepa.debit(banked.api)
