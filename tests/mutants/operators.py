@@ -168,6 +168,11 @@ class DropSqlCondition(Operator):
             Example(sql, sql.replace("a = (b AND c)", "(a = (b AND c) OR TRUE)")),
             Example(sql, sql.replace("AND c)", "AND (c OR TRUE))"), occurrence=1),
             Example(sql, sql.replace("d BETWEEN 1 AND 2", "(d BETWEEN 1 AND 2 OR TRUE)"), occurrence=2),
+            Example(
+                'x = f"SELECT 1 FROM {t} WHERE a AND b"',
+                'x = f"SELECT 1 FROM {t} WHERE a AND (b OR TRUE)"',
+                occurrence=1,
+            ),
         )
 
 
@@ -198,7 +203,13 @@ class MoveSqlBorder(Operator):
 
 
 def _is_statement(node: Any) -> bool:
-    return node.type == "string" and _STATEMENT.search(node.value) is not None
+    """A text, or a part of one that is put together, of a statement of SQL."""
+    if node.type not in ("string", "fstring_string"):
+        return False
+    whole = node
+    while whole.parent is not None and whole.parent.type in ("fstring", "strings"):
+        whole = whole.parent
+    return _STATEMENT.search(whole.get_code()) is not None
 
 
 def _end_of_condition(text: str, start: int) -> int:

@@ -2,10 +2,10 @@
 with names of modules only those are.
 
 One request a line on stdin, one answer a line on stdout, in JSON. In the fork the functions that the mutant changes get
-their new code in place, wherever they were imported or decorated, and a changed text outside of functions (a statement of
-SQL) is replaced in every text of a module that has it. What else changes outside of functions (a number, a table, a class's
-attributes) is not tried here; nor does it show what a changed function computed at import. So whoever
-dies here is dead, and whoever lives has to be tried again in a process that begins with the mutant.
+their new code in place, wherever they were imported or decorated, and a changed text outside of functions (a statement
+of SQL) is replaced in every text of a module that has it. What else changes outside of functions (a number, a table, a
+class's attributes) is not tried here; nor does it show what a changed function computed at import. So whoever dies here
+is dead, and whoever lives has to be tried again in a process that begins with the mutant.
 """
 
 from __future__ import annotations
