@@ -157,6 +157,9 @@ class DropSqlCondition(Operator):
         for before in _BEFORE.finditer(text):
             end = _end_of_condition(text, before.end())
             following = _AND.match(text, end)
+            condition = text[before.end() : end]
+            if condition == "CASE" or condition.count("(") != condition.count(")"):
+                continue  # it goes on in another part of the text
             if following or (before[0].strip() == "AND" and not _is_between(text, before.start())):
                 found.add((before.end(), end))
         return sorted(found)
