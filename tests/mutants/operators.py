@@ -1,9 +1,10 @@
 """Mutations that cosmic-ray lacks: slips of a payment gateway are seldom an arithmetic sign, and often a condition, a
-filter or a call that is missing, or two arguments of one type in the wrong order."""
+filter or a call that is missing, or two arguments of one type in the wrong order. SQL is changed, too."""
 
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -125,4 +126,126 @@ class DropStatement(Operator):
         return (Example("tell(payment)\n", "pass\n"), Example("raise Closed(a)\n", "pass\n"))
 
 
-OWN: tuple[type[Operator], ...] = (SwapArguments, DropKeyword, DropCondition, DropStatement)
+_STATEMENT = re.compile(r"\b(SELECT|UPDATE|DELETE|INSERT)\b.*\b(FROM|SET|INTO)\b", re.DOTALL)
+_BEFORE = re.compile(r"\b(?:WHERE|ON|WHEN|HAVING|AND)\s+(?=\S)")
+_AND = re.compile(r"\s+AND\s+(?=\S)")
+_END = re.compile(
+    r"\s*(?:\b(?:AND|OR|ORDER|GROUP|HAVING|LIMIT|RETURNING|FOR|UNION|WINDOW|THEN|WHEN|ELSE|END|WHERE|JOIN|LEFT|CROSS|SET|OFFSET"
+    r"|ON\s+CONFLICT|DO)\b|[,;]|\"\"\")"
+)
+_BORDER = re.compile(r"(?<![<>=!-])(<=|>=|<|>)(?![<>=@])")
+
+
+class DropSqlCondition(Operator):
+    """One of several conditions in a statement of SQL always holds: another merchant's rows, a row that moved on. Its
+    parameters stay, so that the statement still takes as many."""
+
+    def mutation_positions(self, node: Any) -> Iterator[Position]:
+        for start, end in self._conditions(node):
+            yield _position(node, start), _position(node, end)
+
+    def mutate(self, node: Any, index: int) -> Any:
+        start, end = self._conditions(node)[index]
+        node.value = f"{node.value[:start]}({node.value[start:end]} OR TRUE){node.value[end:]}"
+        return node
+
+    @staticmethod
+    def _conditions(node: Any) -> list[tuple[int, int]]:
+        if not _is_statement(node):
+            return []
+        text, found = node.value, set()
+        for before in _BEFORE.finditer(text):
+            end = _end_of_condition(text, before.end())
+            following = _AND.match(text, end)
+            condition = text[before.end() : end]
+            if condition == "CASE" or condition.count("(") != condition.count(")"):
+                continue  # it goes on in another part of the text
+            if following or (before[0].strip() == "AND" and not _is_between(text, before.start())):
+                found.add((before.end(), end))
+        return sorted(found)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        sql = 'x = "SELECT 1 FROM t WHERE a = (b AND c) AND d BETWEEN 1 AND 2 ORDER BY e"'
+        return (
+            Example(sql, sql.replace("a = (b AND c)", "(a = (b AND c) OR TRUE)")),
+            Example(sql, sql.replace("AND c)", "AND (c OR TRUE))"), occurrence=1),
+            Example(sql, sql.replace("d BETWEEN 1 AND 2", "(d BETWEEN 1 AND 2 OR TRUE)"), occurrence=2),
+            Example(
+                'x = f"SELECT 1 FROM {t} WHERE a AND b"',
+                'x = f"SELECT 1 FROM {t} WHERE a AND (b OR TRUE)"',
+                occurrence=1,
+            ),
+        )
+
+
+class MoveSqlBorder(Operator):
+    """``<`` for ``<=`` in a statement of SQL, and the other way round."""
+
+    def mutation_positions(self, node: Any) -> Iterator[Position]:
+        for found in self._borders(node):
+            yield _position(node, found.start()), _position(node, found.end())
+
+    def mutate(self, node: Any, index: int) -> Any:
+        found = self._borders(node)[index]
+        other = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}[found[1]]
+        node.value = node.value[: found.start()] + other + node.value[found.end() :]
+        return node
+
+    @staticmethod
+    def _borders(node: Any) -> list[re.Match[str]]:
+        return list(_BORDER.finditer(node.value)) if _is_statement(node) else []
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        sql = 'x = "DELETE FROM t WHERE a <= b AND c > d AND e <> f"'
+        return (
+            Example(sql, sql.replace("<=", "<")),
+            Example(sql, sql.replace("c >", "c >="), occurrence=1),
+        )
+
+
+def _is_statement(node: Any) -> bool:
+    """A text, or a part of one that is put together, of a statement of SQL."""
+    if node.type not in ("string", "fstring_string"):
+        return False
+    whole = node
+    while whole.parent is not None and whole.parent.type in ("fstring", "strings"):
+        whole = whole.parent
+    return _STATEMENT.search(whole.get_code()) is not None
+
+
+def _end_of_condition(text: str, start: int) -> int:
+    """Where the condition that begins at ``start`` ends: before the next word or bracket of its own level."""
+    level = 0
+    for at in range(start, len(text)):
+        ends = level == 0 and (text[at].isspace() or text[at] in ',;"') and _END.match(text, at)
+        if ends and not (_AND.match(text, at) and _is_between(text, at)):
+            return at
+        level += {"(": 1, ")": -1}.get(text[at], 0)
+        if level < 0:
+            return at
+    return len(text.rstrip("'\""))
+
+
+def _is_between(text: str, start: int) -> bool:
+    """Whether the AND at ``start`` belongs to a BETWEEN."""
+    before = re.split(r"\b(?:AND|OR|WHERE|ON|WHEN)\b", text[:start])[-1]
+    return re.search(r"\bBETWEEN\b", before) is not None
+
+
+def _position(node: Any, offset: int) -> tuple[int, int]:
+    line, column = node.start_pos
+    before = node.value[:offset]
+    lines = before.count("\n")
+    return (line + lines, len(before) - before.rfind("\n") - 1) if lines else (line, column + offset)
+
+
+OWN: tuple[type[Operator], ...] = (
+    SwapArguments,
+    DropKeyword,
+    DropCondition,
+    DropStatement,
+    DropSqlCondition,
+    MoveSqlBorder,
+)

@@ -2,9 +2,10 @@
 with names of modules only those are.
 
 One request a line on stdin, one answer a line on stdout, in JSON. In the fork the functions that the mutant changes get
-their new code in place, wherever they were imported or decorated. What changes outside of functions (a constant, a
-table, a class's attributes) is not tried here; nor does it show what a changed function computed at import. So whoever
-dies here is dead, and whoever lives has to be tried again in a process that begins with the mutant.
+their new code in place, wherever they were imported or decorated, and a changed text outside of functions (a statement
+of SQL) is replaced in every text of a module that has it. What else changes outside of functions (a number, a table, a
+class's attributes) is not tried here; nor does it show what a changed function computed at import. So whoever dies here
+is dead, and whoever lives has to be tried again in a process that begins with the mutant.
 """
 
 from __future__ import annotations
@@ -80,12 +81,12 @@ def _import(only: list[str]) -> Path | None:
 def _answer(request: Request, var: Path | None) -> Answer:
     before = compile(Path(request["module"]).read_text(), request["module"], "exec", dont_inherit=True)
     after = compile(request["after"], request["module"], "exec", dont_inherit=True)
-    changed = list(_changed(before, after))
-    if not changed or any(old is None for old, _ in changed):
+    changed, texts = list(_changed(before, after)), _changed_texts(before, after)
+    if not texts and (not changed or any(old is None for old, _ in changed)):
         return {"tried": False, "code": None}
     child = os.fork()
     if not child:
-        _try(request, changed, var)
+        _try(request, changed, texts, var)
     status = _wait(child)
     return {"tried": status != NOT_HERE, "code": status}
 
@@ -109,7 +110,12 @@ def _wait(child: int) -> int | None:
     return status
 
 
-def _try(request: Request, changed: list[tuple[CodeType | None, CodeType]], var: Path | None) -> None:
+def _try(
+    request: Request,
+    changed: list[tuple[CodeType | None, CodeType]],
+    texts: list[tuple[str, str]],
+    var: Path | None,
+) -> None:
     """Never returns."""
     status = 3
     try:
@@ -120,7 +126,8 @@ def _try(request: Request, changed: list[tuple[CodeType | None, CodeType]], var:
         resource.setrlimit(resource.RLIMIT_CPU, (LIMIT_CPU_S, LIMIT_CPU_S))
         if var is not None:
             var.mkdir(mode=0o711, exist_ok=True)
-        if all(_put_in(old, new, request["module"]) for old, new in changed if old is not None):
+        functions = (_put_in(old, new, request["module"]) for old, new in changed if old is not None)
+        if all(functions) and all(_replace_text(*pair) for pair in texts):
             import pytest
 
             status = int(pytest.main([*OPTIONS, *request["arguments"]]))
@@ -144,6 +151,29 @@ def _changed(before: CodeType, after: CodeType) -> Iterator[tuple[CodeType | Non
             yield one, other
         else:
             yield from _changed(one, other)
+
+
+def _changed_texts(before: CodeType, after: CodeType) -> list[tuple[str, str]]:
+    """The texts of a module that differ, old and new, where nothing else outside of functions does."""
+    if (before.co_code, before.co_names) != (after.co_code, after.co_names):
+        return []
+    pairs = list(zip(before.co_consts, after.co_consts, strict=True))
+    differing = [(old, new) for old, new in pairs if not isinstance(old, CodeType) and old != new]
+    texts = [(old, new) for old, new in differing if isinstance(old, str) and isinstance(new, str)]
+    return texts if len(texts) == len(differing) else []
+
+
+def _replace_text(old: str, new: str) -> bool:
+    """In every text of a module of the project: a statement may be a part of another. False if none has it."""
+    here, found = f"{os.getcwd()}/", False
+    for module in list(sys.modules.values()):
+        if not (getattr(module, "__file__", None) or "").startswith(here):
+            continue
+        for name, value in list(vars(module).items()):
+            if type(value) is str and old in value:
+                setattr(module, name, value.replace(old, new))
+                found = True
+    return found
 
 
 def _parts(code: CodeType) -> list[CodeType]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
@@ -26,6 +27,27 @@ def every_cell() -> Iterator[tuple[str, str]]:
                 for column, value in zip(columns, row, strict=True):
                     for text in _texts(value):
                         yield f"{table}.{column}", text
+
+
+def read_rows() -> Counter[tuple[str, str]]:
+    """(table, the row as JSON with ids as 32 hex digits) → how often it is there, of every table."""
+    rows: Counter[tuple[str, str]] = Counter()
+    with connection.cursor() as cursor:
+        for table in connection.introspection.table_names(cursor):
+            cursor.execute(f'SELECT to_jsonb(t)::text FROM "{table}" t')
+            rows.update((table, re.sub(r"(?<=[0-9a-f])-(?=[0-9a-f]{4})", "", row)) for (row,) in cursor.fetchall())
+    return rows
+
+
+@contextmanager
+def others_stay(*own: str, apart_from: Collection[str] = ()) -> Iterator[set[str]]:
+    """Whatever is done within changes and deletes no row but those that name one of the ids in ``own``, which may be
+    added to. ``apart_from``: tables that may change."""
+    ids, before = set(own), read_rows()
+    yield ids
+    changed = sorted((table, row) for table, row in before - read_rows() if table not in apart_from)
+    others = [(table, row) for table, row in changed if not any(one in row for one in ids)]
+    assert others == [], "\n".join(map(str, others))
 
 
 def places_of(*needles: str) -> set[str]:
