@@ -27,9 +27,10 @@ CHOICE = StageChoice(stage=ExemptionStage.AUTHORIZATION, why="set")
 
 @pytest.fixture
 def payment(api: Api) -> Payment:
-    """Begun, and nobody was asked yet."""
+    """Begun, and nobody was asked yet; so is another one beside it."""
     paid = Payment.objects.select_related("channel", "merchant").get(pk=api.pay().id)
-    Payment.objects.filter(pk=paid.pk).update(status=Status.STARTED)
+    api.pay()
+    Payment.objects.update(status=Status.STARTED)
     paid.refresh_from_db()
     return paid
 
@@ -58,7 +59,9 @@ def test_a_payment_that_moved_on_since_it_was_read_is_not_counted(payment: Payme
     assert not ExemptionCount.objects.exists()
     assert not ExemptionRequest.objects.exists()
     Payment.objects.filter(pk=payment.pk).update(status=Status.STARTED)
-    assert ask(payment)
+    payment.answer = {**payment.answer, "asked": True}
+    with others_stay(payment.id.hex):
+        assert ask(payment)
 
 
 @pytest.mark.parametrize(
@@ -117,17 +120,20 @@ def test_a_completion_moves_the_count_of_its_card_alone_and_one_that_comes_too_l
     ExemptionCount.objects.create(merchant=payment.merchant, key=b"o" * 16, payments=3, amount=30, authentications=0)
     assert ask(payment)
     request = ExemptionRequest.objects.get()
-    ExemptionRequest.objects.filter(pk=request.pk).update(payment_id=UUID(api.pay().id))
+    ExemptionRequest.objects.filter(pk=request.pk).update(payment_id=UUID(api.pay().id), euros=20)
     request.save(force_insert=True)
     payment.channel.exemptions = rules
-    own = f"{payment.merchant_id.hex}"
+    own = payment.merchant_id.hex
     late = payment.sequence + 1
     with others_stay():
         assert not complete(payment, status, shown, sequence=late)
     with others_stay(payment.id.hex, KEY.hex()):
         assert complete(payment, status, shown, sequence=late - 1)
-    rows = {row.merchant_id.hex: (row.payments, row.authentications) for row in ExemptionCount.objects.filter(key=KEY)}
-    assert rows == {own: after, elsewhere.hex: (3, 0)}
+    rows = {
+        row.merchant_id.hex: (row.payments, row.amount, row.authentications)
+        for row in ExemptionCount.objects.filter(key=KEY)
+    }
+    assert rows == {own: (after[0], 10 * after[0], after[1]), elsewhere.hex: (3, 30, 0)}
 
 
 def test_outcomes_are_of_one_channel_exemption_and_stage(shop: Shop, api: Api) -> None:
