@@ -226,6 +226,26 @@ def test_what_was_cancelled_and_is_booked_all_the_same_is_booked(recalling: Shop
     assert recalling.api.follow(paid, "RF", "92.00").code == OUTSTANDING
 
 
+def test_a_cancelled_transfer_that_the_bank_rejects_as_well_is_no_finding(recalling: Shop) -> None:
+    """A status of its file that was on its way when the bank agreed."""
+    _, refund = refunded(recalling)
+    recall(refund)
+    answer(refund, "ACCR")
+    taken = sepa.take(sepa.status(file_of(refund).message_id, orders={refund: ("RJCT", "AC04")}))
+    assert (taken.orders_changed, taken.findings, order(refund).state) == (0, [], State.WITHDRAWN)
+
+
+def test_a_cancelled_transfer_whose_money_came_back_before_its_booking_is_read_is_not_paid(recalling: Shop) -> None:
+    """Statements list credits and debits in any order."""
+    paid, refund = refunded(recalling)
+    recall(refund)
+    answer(refund, "ACCR")
+    both = [Entry(order=refund, reason="FOCR"), Entry(order=refund, into=False)]
+    sepa.take(sepa.statement(both, number="BOTH"))
+    assert (codes(recalling, refund), order(refund).state) == (["100.396.201"], State.REJECTED)
+    assert recalling.api.follow(paid, "RF", "92.00").code == OUTSTANDING
+
+
 def test_a_booking_of_a_transfer_that_was_never_sent_is_a_finding(recalling: Shop) -> None:
     paid = sepa.debit(recalling.api).id
     sepa.pass_to_file(recalling.api)
