@@ -168,9 +168,12 @@ def _creditor_snapshot(creditor: Creditor, kind: BankFile.Kind, originals: Mappi
     original = next(iter(originals.values())).file
     assert original is not None
     schema = original.creditor["schema"]
-    schemas = reversals.REVERSAL_SCHEMAS if kind == BankFile.Kind.REVERSE else cancellations.CANCELLATION_SCHEMAS
+    if kind == BankFile.Kind.REVERSE:
+        own = reversals.REVERSAL_SCHEMAS[schema]
+    else:
+        own = creditor.cancel_schema or cancellations.CANCELLATION_SCHEMAS[schema]
     named = {"originalMessage": original.message_id, "originalSchema": schema, "iban": original.creditor["iban"]}
-    return held | {"schema": schemas[schema]} | named
+    return held | {"schema": own} | named
 
 
 def _message_id(file: UUID) -> str:
