@@ -470,7 +470,8 @@ def _require_open_due_month(record: SettlementRecord, payment: UUID) -> None:
 
 def _update_record(record: SettlementRecord, **changes: Any) -> None:
     """Change the record if it is still as it was read. Raises ExceptionActionError."""
-    same = SettlementRecord.objects.filter(pk=record.pk, version=record.version)
+    # Entering a chargeback leaves the version as it is.
+    same = SettlementRecord.objects.filter(pk=record.pk, version=record.version, chargeback=record.chargeback)
     if not same.update(version=record.version + 1, **changes):
         raise ExceptionActionError("somebody else has changed this line; look at it again")
     record.version += 1

@@ -242,6 +242,19 @@ def test_what_a_clerk_has_looked_at_is_entered_although_another_line_tells_of_th
         exception_queue.book_linked_record(SettlementRecord.objects.get(pk=waiting.pk), BY)
 
 
+def test_a_link_is_not_undone_once_its_chargeback_is_entered_meanwhile(shop: Shop) -> None:
+    """The clerk's page was read before the line was entered."""
+    payment = paid(shop, "60.00")
+    row = disputed(payment, "10.00", SettlementTxId="")
+    take_in(csv([row, row]), institute())
+    seen = SettlementRecord.objects.get(chargeback=None)
+    exception_queue.book_linked_record(SettlementRecord.objects.get(pk=seen.pk), BY)
+    with pytest.raises(exception_queue.ExceptionActionError, match="somebody else has changed this line"):
+        exception_queue.undo_resolution(seen, BY)
+    seen.refresh_from_db()
+    assert (seen.state, seen.chargeback is not None) == ("MATCHED", True)
+
+
 def _received(of: ClearingInstitute, content: bytes) -> Any:
     source = SettlementFile.Source.COMMAND
     return files.receive_file(io.BytesIO(content), name="a.csv", institute=of, by=BY, source=source).pk

@@ -20,7 +20,7 @@ from gateway.core.camt_amounts import read_camt_amounts
 _OURS: Final = re.compile("[0-9a-f]{32}")
 _AMOUNT: Final = re.compile(r"[0-9]{1,15}(\.[0-9]{1,5})?")
 _ACCEPTED: Final = frozenset({"ACCP", "ACSP", "ACSC", "ACTC", "ACWC", "ACCC", "ACFC"})
-_RETURN_FAMILIES: Final = frozenset({"UPDD", "RRTN", "PRDD", "RPBC", "RCDD", "RPCR"})
+RETURN_FAMILIES: Final = frozenset({"UPDD", "RRTN", "PRDD", "RPBC", "RCDD", "RPCR"})
 """Sub-families of a bank transaction code for the return of an earlier booking; the last two after a request for
 cancellation."""
 
@@ -191,7 +191,7 @@ def _booked(details: MessageRecord, entry: MessageRecord) -> Iterator[StatementE
     family = details.first("BkTxCd/Domn/Fmly/SubFmlyCd") or entry.first("BkTxCd/Domn/Fmly/SubFmlyCd")
     back = (
         entry.first("RvslInd") in ("true", "1")
-        or family in _RETURN_FAMILIES
+        or family in RETURN_FAMILIES
         or any(path.startswith("RtrInf") for path in details.found)
     )
     ancestors = details.ancestors[0] if details.ancestors else entry
