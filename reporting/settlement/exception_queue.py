@@ -222,6 +222,7 @@ def undo_resolution(record: SettlementRecord, by: audit_log.Actor) -> None:
     linked = Match.objects.filter(IS_ACTIVE_MATCH, record=record, chosen=True).first()
     if linked is None:
         raise ExceptionActionError("there is nothing to undo")
+    chargeback_booking.hold_record(record)
     if record.chargeback is not None:
         raise ExceptionActionError("its chargeback is in the ledger; a reversal takes it back")
     _require_open_siblings(record, linked.payment)

@@ -82,6 +82,7 @@ ADVISORY = {
     "gateway/connectors/iso8583/batch_planning.py": ["xact"],
     "gateway/vault/rewrap.py": ["try", "unlock"],
     "reporting/month_end/closed_months.py": ["", "unlock", "xact", "xact"],
+    "reporting/settlement/chargeback_booking.py": ["", "unlock", "xact"],
     "reporting/settlement/exception_queue.py": ["xact"],
 }
 """Locks on what has no row."""
