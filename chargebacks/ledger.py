@@ -29,7 +29,7 @@ from gateway.core.money import Money
 from gateway.db.statement import WriteStatement
 from gateway.models import AuditEntry, Payment, Status
 from gateway.payments.acquirer_reported import ChainInspector, record_acquirer_reported_follow_up
-from gateway.payments.chain_amounts import COUNTED_STATUSES, Chain, resolve_payment_amount
+from gateway.payments.chain_amounts import COUNTED_STATUSES, Chain, find_charged_back_payment, resolve_payment_amount
 from gateway.payments.record_only_payments import resolve_success_code
 from gateway.payments.refusal import RequestRefusedError
 from gateway.timers import wakeup
@@ -203,7 +203,7 @@ def check_not_in_ledger(kind: str, disputed: UUID, amount: Decimal, chain: Chain
         one
         for one in chain.members
         if one.payment_type == kind
-        and _resolve_disputed_id(chain, one) == disputed
+        and find_charged_back_payment(chain, one).id == disputed
         and one.status in COUNTED_STATUSES
         and resolve_payment_amount(one) == amount
     ]
@@ -216,14 +216,6 @@ def check_not_in_ledger(kind: str, disputed: UUID, amount: Decimal, chain: Chain
         if one.status != Status.APPROVED:
             raise ChargebackPendingError(f"a {kind} of the same amount has no answer yet")
         raise AlreadyInLedgerError(one.id)
-
-
-def _resolve_disputed_id(chain: Chain, payment: Payment) -> UUID | None:
-    """The payment that a CB or CR is ultimately about: representments and second chargebacks follow each other."""
-    behind: Payment | None = payment
-    while behind is not None and behind.payment_type in ("CB", "CR") and behind.referenced is not None:
-        behind = chain.find(behind.referenced)
-    return behind.id if behind is not None else None
 
 
 def join_notice_to_payment(

@@ -31,7 +31,14 @@ from gateway.db.availability import is_database_away
 from gateway.db.statement import WriteStatement, execute_sql
 from gateway.models import BankMessage, BankOrder, BankOrderEvent, BankOrderFollowUp, Merchant, Payment, Status
 from gateway.payments import acquirer_reported, store
-from gateway.payments.chain_amounts import compute_disputed_amount, compute_representable_amount
+from gateway.payments.chain_amounts import (
+    Chain,
+    can_be_charged_back,
+    compute_disputed_amount,
+    compute_representable_amount,
+    find_charged_back_payment,
+    resolve_payment_amount,
+)
 from gateway.payments.follow_ups import load_chain
 from gateway.payments.job_hooks import get_job_hooks
 from gateway.payments.outcomes import Booked, outcome_from_reply
@@ -203,38 +210,39 @@ def _reply_at_event(event: BankOrderEvent) -> AcquirerReply:
 
 
 def _record_representment(event: BankOrderEvent, payment: Payment) -> bool:
-    """Record a reversed return as a chargeback reversal (CR) of the chargeback of its collection that stands, whoever
-    recorded it; where none stands, of the one that the return before it made."""
-    disputed = _find_standing_chargeback(payment)
-    if disputed is None:
-        earlier = BankOrderFollowUp.objects.filter(
-            event__order=event.order_id, event__state=_BankOrderState.RETURNED, event_id__lt=event.pk
-        )
-        disputed = earlier.order_by("-event_id").values_list("payment", flat=True).first()
-    if disputed is None:
-        return _mark_applied(event)
-    return _record_follow_up(event, "CR", Payment.objects.select_related("merchant").get(pk=disputed), "")
-
-
-def _find_standing_chargeback(payment: Payment) -> UUID | None:
-    """The chargeback of a collection, or of a reversal of one, that is not fully reversed; the newest."""
+    """Record a reversed return as the reversal (CR) of the chargeback that stands."""
     chain = load_chain(payment.id, payment.merchant, None)
-    standing: UUID | None = None
-    sources = [payment]
-    while chain is not None and sources:
-        disputes = [dispute for source in sources for dispute in chain.followers(source, "CB")]
-        for dispute in disputes:
-            if compute_representable_amount(chain, dispute) > 0:
-                standing = dispute.id
-        sources = [won for dispute in disputes for won in chain.followers(dispute, "CR")]
-    return standing
+    disputed = _find_unanswered(chain, payment, "CB", "CR") if chain is not None else None
+    return _record_follow_up(event, "CR", disputed, "") if disputed is not None else _mark_applied(event)
+
+
+def _find_representment_to_dispute(payment: Payment) -> Payment | None:
+    """The reversal (CR) that a further return of a collection charges back; None for a first return, and for one that
+    a settlement file or a clerk has entered already."""
+    chain = load_chain(payment.id, payment.merchant, None)
+    if chain is None or not can_be_charged_back(chain, payment):
+        return None
+    return _find_unanswered(chain, payment, "CR", "CB")
+
+
+def _find_unanswered(chain: Chain, payment: Payment, kind: str, answer: str) -> Payment | None:
+    """The newest chargeback (``kind`` CB) of ``payment`` that no reversal (``answer`` CR) takes back in full, or the
+    newest reversal that no chargeback does, whoever entered it."""
+    for one in sorted(chain.members, key=lambda member: member.number, reverse=True):
+        if one.payment_type != kind or one.status != Status.APPROVED:
+            continue
+        is_about_it = find_charged_back_payment(chain, one).id == payment.id
+        if is_about_it and chain.sum_of(one, answer) < resolve_payment_amount(one):
+            one.merchant = payment.merchant
+            return one
+    return None
 
 
 def _record_follow_up(event: BankOrderEvent, kind: str, target: Payment, reason: str) -> bool:
     """Record the chargeback or its reversal, once per event: a BankOrderFollowUp row in the same statement says so."""
     ident = event.pk
-    if kind == "CB" and (won := _find_last_representment(event)) is not None:
-        target = won
+    if kind == "CB":
+        target = _find_representment_to_dispute(target) or target
 
     def extra_writes(write: WriteStatement, made: Payment) -> None:
         write.insert(BankOrderFollowUp, event_id=ident, payment=made.id)
@@ -294,15 +302,6 @@ def _add_finding(event: BankOrderEvent, why: str) -> None:
         if message is not None and words not in message.findings:
             message.findings = [*message.findings, words][-MAX_MESSAGE_FINDINGS:]
             message.save(update_fields=["findings"])
-
-
-def _find_last_representment(event: BankOrderEvent) -> Payment | None:
-    """The chargeback reversal (CR) that a second return of the same order disputes again."""
-    won = BankOrderFollowUp.objects.filter(
-        event__order=event.order_id, event__state=_BankOrderState.WON_BACK, event_id__lt=event.pk
-    )
-    ident: UUID | None = won.order_by("-event_id").values_list("payment", flat=True).first()
-    return Payment.objects.select_related("merchant").get(pk=ident) if ident is not None else None
 
 
 def _mark_applied(event: BankOrderEvent) -> bool:

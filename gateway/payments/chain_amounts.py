@@ -338,12 +338,12 @@ def compute_disputable_amount(chain: Chain, payment: Payment) -> Decimal:
         return compute_refundable_amount(chain, payment)
     return min(
         resolve_payment_amount(payment) - chain.sum_of(payment, "CB"),
-        compute_refundable_amount(chain, _resolve_disputed_payment(chain, payment)),
+        compute_refundable_amount(chain, find_charged_back_payment(chain, payment)),
     )
 
 
-def _resolve_disputed_payment(chain: Chain, payment: Payment) -> Payment:
-    """The payment whose money a chargeback or a chargeback reversal is about."""
+def find_charged_back_payment(chain: Chain, payment: Payment) -> Payment:
+    """The payment whose money a chargeback or a chargeback reversal is about: they follow one another."""
     while payment.payment_type in ("CB", "CR") and payment.referenced is not None:
         behind = chain.find(payment.referenced)
         if behind is None:

@@ -21,6 +21,7 @@ from gateway.core import clock
 from gateway.core.masking import mask_note
 from gateway.models import Merchant
 from reporting.models import SettlementFile
+from reporting.month_end.closed_months import hold_month_alone
 from reporting.month_end.models import MAX_CLOSING_NOTE_CHARS, MonthClosing
 from reporting.month_end.statement import (
     MonthScope,
@@ -110,8 +111,7 @@ def sign_month(row: MonthClosing, *, by: Closer) -> MonthClosing:
     if why := explain_signature_refusal(row, by.user):
         raise ClosingRefusedError(why)
     with transaction.atomic():
-        # Waits for changes of the month's lines that are on their way, and those that come wait (closed_months.py).
-        MonthClosing.objects.select_for_update(no_key=True).get(pk=row.pk)
+        hold_month_alone(row.merchant_id, row.month)
         statement = build_statement(scope_of_merchant(row.merchant, row.month))
         if why := explain_not_closable(row.merchant, row.month, statement):
             raise ClosingRefusedError(why)

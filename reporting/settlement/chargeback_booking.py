@@ -47,6 +47,8 @@ MAX_REBOOKINGS_PER_RUN: Final = 200
 BOOKED_LATER_NOTE: Final = "entered later"
 SAME_AMOUNT_PENDING: Final = "one of the same amount has no answer yet"
 NO_CHARGEBACK_TO_REVERSE: Final = "there is no chargeback to reverse"
+# Entering takes several transactions: the lock is the session's.
+_RECORD_KEY: Final = "hashtextextended('line ' || %(record)s::uuid, 0)"
 _SAME: Final = UUID("5d0c2f6e-8f0b-4b63-9a6e-3b7f7f0c8a11")
 
 log = structlog.get_logger(__name__)
@@ -76,9 +78,28 @@ def book_chargebacks(file: SettlementFile, renew: Callable[[], None]) -> None:
 def book_record(record: SettlementRecord, by: audit_log.Actor, *, allow_duplicate: bool = False) -> UUID | None:
     """Book one matched record. Returns its payment, or None after recording a finding that says why not.
 
-    ``allow_duplicate``: book it even if another line was about the same chargeback: a clerk has checked.
+    ``allow_duplicate``: book it even if another line was about the same chargeback: a clerk has checked. Also None for
+    one whose link a clerk has undone meanwhile; none is undone while its chargeback is entered.
     """
-    match = Match.objects.get(record=record, chosen=True, undone_at=None)
+    execute_sql(f"SELECT pg_advisory_lock({_RECORD_KEY})", {"record": record.id})
+    try:
+        match = Match.objects.filter(record=record, chosen=True, undone_at=None).first()
+        made = _book_matched_record(record, match, by, allow_duplicate) if match is not None else None
+    finally:
+        execute_sql(f"SELECT pg_advisory_unlock({_RECORD_KEY})", {"record": record.id})
+    if match is not None and made is not None:
+        _retry_waiting_records(match, by)
+    return made
+
+
+def hold_record(record: SettlementRecord) -> None:
+    """Wait until nobody enters the record's chargeback, and let nobody do so until the transaction ends."""
+    execute_sql(f"SELECT pg_advisory_xact_lock({_RECORD_KEY})", {"record": record.id})
+
+
+def _book_matched_record(
+    record: SettlementRecord, match: Match, by: audit_log.Actor, allow_duplicate: bool
+) -> UUID | None:
     disputed = Payment.objects.select_related("merchant").get(pk=match.payment)
     try:
         made = _record_in_ledger(record, disputed, by, None if allow_duplicate else _duplicate_key(record, disputed))
@@ -92,7 +113,6 @@ def book_record(record: SettlementRecord, by: audit_log.Actor, *, allow_duplicat
     Finding.objects.filter(record=record, kind__in=kinds, closed_at=None).update(
         closed_at=read_database_time(), closed_by=by.name[:150], note=BOOKED_LATER_NOTE
     )
-    _retry_waiting_records(match, by)
     return made
 
 

@@ -6,7 +6,8 @@ Every action is a compare-and-set with its audit entry; the last one can be undo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -25,7 +26,7 @@ from gateway.db.database_clock import read_database_time
 from gateway.db.statement import execute_sql
 from gateway.models import Merchant, Payment, Status
 from gateway.payments.operations import REVERSED_BY_REFUND
-from reporting.month_end.closed_months import is_day_closed, list_closed_days
+from reporting.month_end.closed_months import hold_month, is_day_closed, list_closed_days
 from reporting.reconciliation.models import ReconciliationFile
 from reporting.settlement import chargeback_booking, findings
 from reporting.settlement.layout import CHARGEBACK_TYPE_VALUES
@@ -146,10 +147,15 @@ def link_payment(record: SettlementRecord, payment: Payment, by: audit_log.Actor
         raise ExceptionActionError(
             f"a chargeback is about a {', '.join(DISPUTABLE_TYPES)}, not a {payment.payment_type}"
         )
-    note = mask_note(note, MAX_NOTE_CHARS)
+    with _hold_open_month(record, payment.merchant_id):
+        _link_payment(record, payment, by, mask_note(note, MAX_NOTE_CHARS))
+        if record.record_type in CHARGEBACK_TYPE_VALUES:
+            chargeback_booking.book_record(record, by)
+
+
+def _link_payment(record: SettlementRecord, payment: Payment, by: audit_log.Actor, note: str) -> None:
     now = read_database_time()
     with transaction.atomic():
-        _require_open_month(record, payment.merchant_id)
         # If two clerks link a record each to the same payment, the second sees the first one's link.
         execute_sql("SELECT pg_advisory_xact_lock(hashtextextended(%(payment)s::text, 0))", {"payment": payment.id.hex})
         changes: dict[str, Any] = {"merchant_id": payment.merchant_id}
@@ -172,8 +178,6 @@ def link_payment(record: SettlementRecord, payment: Payment, by: audit_log.Actor
         audit_log.record_audit_entry(
             by, "link", record, before={"state": "open"}, after={"payment": payment.id.hex, "note": note}
         )
-    if record.record_type in CHARGEBACK_TYPE_VALUES:
-        chargeback_booking.book_record(record, by)
 
 
 def book_linked_record(record: SettlementRecord, by: audit_log.Actor) -> None:
@@ -183,11 +187,11 @@ def book_linked_record(record: SettlementRecord, by: audit_log.Actor) -> None:
         raise ExceptionActionError("only a chargeback or a reversal with its payment can be entered")
     if record.chargeback is not None:
         raise ExceptionActionError("it is in the ledger already")
-    _require_open_month(record, record.merchant_id)
-    if chargeback_booking.book_record(record, by, allow_duplicate=True) is None:
-        finding = Finding.objects.filter(record=record, kind="NOT_BOOKED", closed_at=None).first()
-        raise ExceptionActionError(finding.found if finding is not None else "it cannot be entered")
-    audit_log.record_audit_entry(by, "book", record)
+    with _hold_open_month(record, record.merchant_id):
+        if chargeback_booking.book_record(record, by, allow_duplicate=True) is None:
+            finding = Finding.objects.filter(record=record, kind="NOT_BOOKED", closed_at=None).first()
+            raise ExceptionActionError(finding.found if finding is not None else "it cannot be entered")
+        audit_log.record_audit_entry(by, "book", record)
 
 
 def mark_without_payment(record: SettlementRecord, by: audit_log.Actor, note: str) -> None:
@@ -218,6 +222,7 @@ def undo_resolution(record: SettlementRecord, by: audit_log.Actor) -> None:
     linked = Match.objects.filter(IS_ACTIVE_MATCH, record=record, chosen=True).first()
     if linked is None:
         raise ExceptionActionError("there is nothing to undo")
+    chargeback_booking.hold_record(record)
     if record.chargeback is not None:
         raise ExceptionActionError("its chargeback is in the ledger; a reversal takes it back")
     _require_open_siblings(record, linked.payment)
@@ -432,9 +437,23 @@ def _require_open_siblings(record: SettlementRecord, payment: UUID) -> None:
 
 
 def _require_open_month(record: SettlementRecord, merchant: UUID | None) -> None:
-    """Raise ExceptionActionError if the record's month is closed: its figures are signed."""
+    """Raise ExceptionActionError if the record's month is closed: its figures are signed. Else it stays open until the
+    transaction ends."""
     if is_day_closed(merchant, record.settlement_date):
-        raise ExceptionActionError(_("the month %s is closed; reopen it first") % f"{record.settlement_date:%Y-%m}")
+        raise _closed_month(record)
+
+
+@contextmanager
+def _hold_open_month(record: SettlementRecord, merchant: UUID | None) -> Iterator[None]:
+    """As :func:`_require_open_month`, for what takes several transactions: the month stays open within the block."""
+    with hold_month(merchant, record.settlement_date) as closed:
+        if closed:
+            raise _closed_month(record)
+        yield
+
+
+def _closed_month(record: SettlementRecord) -> ExceptionActionError:
+    return ExceptionActionError(_("the month %s is closed; reopen it first") % f"{record.settlement_date:%Y-%m}")
 
 
 def _require_open_due_month(record: SettlementRecord, payment: UUID) -> None:
@@ -452,7 +471,8 @@ def _require_open_due_month(record: SettlementRecord, payment: UUID) -> None:
 
 def _update_record(record: SettlementRecord, **changes: Any) -> None:
     """Change the record if it is still as it was read. Raises ExceptionActionError."""
-    same = SettlementRecord.objects.filter(pk=record.pk, version=record.version)
+    # Entering a chargeback leaves the version as it is.
+    same = SettlementRecord.objects.filter(pk=record.pk, version=record.version, chargeback=record.chargeback)
     if not same.update(version=record.version + 1, **changes):
         raise ExceptionActionError("somebody else has changed this line; look at it again")
     record.version += 1

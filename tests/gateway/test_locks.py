@@ -64,7 +64,6 @@ HELD = {
     "gateway/payments/token_limits.py": 1,
     "gateway/management/commands/wallet_key.py": 1,
     "gateway/notifications/endpoints.py": 6,
-    "reporting/month_end/closing.py": 1,
     "gateway/payments/bank_order_outcomes.py": 1,
     "gateway/scheduling/job_runs.py": 6,
     "gateway/payments/process.py": 2,
@@ -82,6 +81,8 @@ ADVISORY = {
     "gateway/timers/registry.py": ["try", "unlock"],
     "gateway/connectors/iso8583/batch_planning.py": ["xact"],
     "gateway/vault/rewrap.py": ["try", "unlock"],
+    "reporting/month_end/closed_months.py": ["", "unlock", "xact", "xact"],
+    "reporting/settlement/chargeback_booking.py": ["", "unlock", "xact"],
     "reporting/settlement/exception_queue.py": ["xact"],
 }
 """Locks on what has no row."""

@@ -220,6 +220,11 @@ RETURN = "<RtrInf><Rsn><Cd>AC04</Cd></Rsn></RtrInf>"
 REVERSED = "<RvslInd>true</RvslInd>"
 
 
+def coded(family: str) -> str:
+    """A bank transaction code of the transaction itself."""
+    return f"<BkTxCd><Domn><Cd>PMNT</Cd><Fmly><Cd>IDDT</Cd><SubFmlyCd>{family}</SubFmlyCd></Fmly></Domn></BkTxCd>"
+
+
 @pytest.mark.parametrize(
     ("flow", "more", "expected"),
     [
@@ -239,6 +244,31 @@ REVERSED = "<RvslInd>true</RvslInd>"
             {
                 "ReconciliationType": "CHARGEBACK", "PaymentType": "DEBIT", "Cashflow": "NEG",
                 "ReasonCode": "000.100.200", **DEBTOR,
+            },
+        ),
+        *(
+            (
+                "DBIT",
+                coded(family),
+                {
+                    "ReconciliationType": "CHARGEBACK", "PaymentType": "DEBIT", "Cashflow": "NEG",
+                    "ReasonCode": "000.100.200", **DEBTOR,
+                },
+            )
+            for family in ("UPDD", "RCDD")
+        ),
+        # The creditor's own reversal of a collection is a refund.
+        (
+            "DBIT",
+            coded("PRDD"),
+            {"ReconciliationType": "SETTLED", "PaymentType": "REFUND", "Cashflow": "NEG", **CREDITOR},
+        ),
+        (
+            "CRDT",
+            coded("RRTN"),
+            {
+                "ReconciliationType": "SETTLED", "PaymentType": "REFUND", "Cashflow": "POS",
+                "SettlementStatus": "FAILED", **DEBTOR,
             },
         ),
         (

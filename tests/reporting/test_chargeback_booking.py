@@ -18,9 +18,10 @@ from gateway.db.database_clock import read_database_time
 from gateway.models import Payment, RequestLog
 from reporting.models import ClearingInstitute, Finding, Match, SettlementFile, SettlementRecord
 from reporting.settlement import chargeback_booking, exception_queue, files, intake
+from tests.support.database import until_somebody_waits_for_a_lock
 from tests.support.fixtures import Shop
 from tests.support.settlement import BY, csv, institute, line, payment_of, take_in
-from tests.support.threads import at_once
+from tests.support.threads import InThread, at_once
 
 pytestmark = pytest.mark.django_db
 
@@ -240,6 +241,58 @@ def test_what_a_clerk_has_looked_at_is_entered_although_another_line_tells_of_th
     assert chain_of(shop, payment) == [("CB", "10.00"), ("CB", "10.00"), ("DB", "60.00")]
     with pytest.raises(exception_queue.ExceptionActionError, match="is in the ledger"):
         exception_queue.book_linked_record(SettlementRecord.objects.get(pk=waiting.pk), BY)
+
+
+def test_a_link_is_not_undone_once_its_chargeback_is_entered_meanwhile(shop: Shop) -> None:
+    """The clerk's page was read before the line was entered."""
+    payment = paid(shop, "60.00")
+    row = disputed(payment, "10.00", SettlementTxId="")
+    take_in(csv([row, row]), institute())
+    seen = SettlementRecord.objects.get(chargeback=None)
+    exception_queue.book_linked_record(SettlementRecord.objects.get(pk=seen.pk), BY)
+    with pytest.raises(exception_queue.ExceptionActionError, match="somebody else has changed this line"):
+        exception_queue.undo_resolution(seen, BY)
+    seen.refresh_from_db()
+    assert (seen.state, seen.chargeback is not None) == ("MATCHED", True)
+
+
+def _waiting_line(shop: Shop) -> SettlementRecord:
+    """The second of two equal lines."""
+    row = disputed(paid(shop, "60.00"), "10.00", SettlementTxId="")
+    take_in(csv([row, row]), institute())
+    return SettlementRecord.objects.get(chargeback=None)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_link_is_not_undone_while_its_chargeback_is_entered(committed: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = _waiting_line(committed)
+    undoing = InThread(lambda: exception_queue.undo_resolution(record, BY))
+    adopt = cases.adopt_chain_payments
+
+    def adopt_while_somebody_undoes(chain: Any) -> None:
+        adopt(chain)
+        undoing.start()
+        until_somebody_waits_for_a_lock()
+
+    monkeypatch.setattr(cases, "adopt_chain_payments", adopt_while_somebody_undoes)
+    exception_queue.book_linked_record(SettlementRecord.objects.get(pk=record.pk), BY)
+    assert isinstance(undoing.end(), exception_queue.ExceptionActionError)
+    record.refresh_from_db()
+    assert (record.state, record.chargeback is not None) == ("MATCHED", True)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_chargeback_is_entered_of_a_line_whose_link_is_undone_at_that_moment(committed: Shop) -> None:
+    record = _waiting_line(committed)
+    booking = InThread(lambda: chargeback_booking.book_record(record, BY, allow_duplicate=True))
+    with transaction.atomic():
+        exception_queue.undo_resolution(SettlementRecord.objects.get(pk=record.pk), BY)
+        booking.start()
+        until_somebody_waits_for_a_lock()
+    assert booking.end() is None
+    record.refresh_from_db()
+    assert (record.state, record.chargeback) == ("NOT_MATCHED", None)
+    assert Payment.objects.filter(payment_type="CB").count() == 1
 
 
 def _received(of: ClearingInstitute, content: bytes) -> Any:

@@ -21,6 +21,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from pypdf import PdfReader
 
+from chargebacks import cases
 from gateway.access import permissions
 from gateway.background import queue
 from gateway.background.files import AttemptFolder
@@ -685,3 +686,80 @@ def test_a_line_is_not_changed_while_its_month_is_signed(committed: Shop, of: Cl
     record.refresh_from_db()
     assert record.state == "MATCHED"
     assert build_statement(scope(committed)).as_json() == row.figures
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_month_that_was_prepared_after_a_change_of_its_lines_began_is_not_signed_over_it(
+    committed: Shop, of: ClearingInstitute
+) -> None:
+    """When the change began there was nothing to be signed; the two others took both steps while it was on its way."""
+    (record,) = settled(committed, of, "92.00")
+    over(committed)
+    one, two = (person(name, permissions.Role.MANAGER, committed.merchant) for name in ("one", "two"))
+
+    def close() -> MonthClosing:
+        row = closing.prepare_month(committed.merchant, month(), "", by=by(one))
+        return closing.sign_month(row, by=by(two))
+
+    signing = InThread(close)
+    with transaction.atomic():
+        exception_queue.undo_resolution(record, BY)
+        signing.start()
+        until_somebody_waits_for_a_lock()
+    assert isinstance(signing.end(), ClosingRefusedError)
+    assert MonthClosing.objects.get().state == MonthClosing.State.PREPARED
+
+
+def charged_back_twice(shop: Shop, of: ClearingInstitute) -> SettlementRecord:
+    """The second of two equal chargeback lines, which waits for a clerk, who has accepted that nothing is booked for
+    it."""
+    payment = payment_of(shop.api.pay(amount="92.00").id)
+    about = {"SettlementDate": f"{today()}", "SettlementTxId": ""}
+    taken = line(payment, ReconciliationType="CHARGEBACK", Cashflow="NEG", Amount="10.00", ReasonCode="000.100.201")
+    taken |= about | {"SettlementAmount": "10.00"}
+    take_in(csv([line(payment, **about), taken, taken]), of, "twice.csv")
+    record = SettlementRecord.objects.get(record_type="CHARGEBACK", chargeback=None)
+    for finding in Finding.objects.filter(closed_at=None):
+        exception_queue.close_finding(finding, BY, "told by the bank: one of them is theirs")
+    over(shop)
+    return record
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_month_is_not_signed_while_a_chargeback_of_it_is_entered(
+    committed: Shop, of: ClearingInstitute, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Entering takes several transactions. Between any two of them the signature waits."""
+    record = charged_back_twice(committed, of)
+    one, two = (person(name, permissions.Role.MANAGER, committed.merchant) for name in ("one", "two"))
+    row = closing.prepare_month(committed.merchant, month(), "", by=by(one))
+    signing = InThread(lambda: closing.sign_month(row, by=by(two)))
+    adopt = cases.adopt_chain_payments
+
+    def adopt_while_somebody_signs(chain: Any) -> None:
+        adopt(chain)
+        signing.start()
+        until_somebody_waits_for_a_lock()
+
+    monkeypatch.setattr(cases, "adopt_chain_payments", adopt_while_somebody_signs)
+    exception_queue.book_linked_record(record, BY)
+    assert isinstance(signing.end(), ClosingRefusedError)
+    row.refresh_from_db()
+    assert row.state == MonthClosing.State.PREPARED
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_chargeback_of_a_signed_month_is_not_entered_and_the_month_is_held_no_longer(
+    committed: Shop, of: ClearingInstitute
+) -> None:
+    record = charged_back_twice(committed, of)
+    one, two = (person(name, permissions.Role.MANAGER, committed.merchant) for name in ("one", "two"))
+    row = closing.prepare_month(committed.merchant, month(), "", by=by(one))
+    closing.sign_month(row, by=by(two))
+    with pytest.raises(exception_queue.ExceptionActionError, match="is closed; reopen it first"):
+        exception_queue.book_linked_record(record, BY)
+    record.refresh_from_db()
+    assert record.chargeback is None
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock'")
+        assert cursor.fetchone() == (0,)

@@ -30,7 +30,7 @@ from gateway.connectors.sepa import file_delivery, payment_files
 from gateway.connectors.sepa.bank_reasons import find_bank_reason
 from gateway.connectors.sepa.cancellations import REFUSED_CANCELLATIONS, REQUEST_KINDS
 from gateway.connectors.sepa.connector import recall_transfer
-from gateway.connectors.sepa.recalls import RECALL_REASONS, RecallRefusedError
+from gateway.connectors.sepa.recalls import RECALL_REASONS, RecallRefusal, RecallRefusedError
 from gateway.core import identifiers
 from gateway.models import BankFile, BankMessage, BankOrder, BankOrderEvent
 
@@ -67,6 +67,23 @@ _RECALL_TITLES: Final[Mapping[str, Promise]] = MappingProxyType(
     }
 )
 """Reason of a recall → what users read."""
+
+
+_RECALL_REFUSALS: Final[Mapping[RecallRefusal, Promise]] = MappingProxyType(
+    {
+        RecallRefusal.UNKNOWN_REASON: lazy("there is no such reason of a recall"),
+        RecallRefusal.NO_TRANSFER: lazy("only a credit transfer is recalled"),
+        RecallRefusal.NO_REQUESTS: lazy("the account says cancelBy=none: its bank takes no requests"),
+        RecallRefusal.NOT_SENT: lazy("its file is not with the bank yet"),
+        RecallRefusal.REJECTED: lazy("the bank has rejected it: nothing was paid"),
+        RecallRefusal.RETURNED: lazy("its money came back already"),
+        RecallRefusal.WITHDRAWN: lazy("it was taken back: nothing was paid"),
+        RecallRefusal.TOO_LATE: lazy("the scheme's time for this reason has passed"),
+        RecallRefusal.RECALLED_BEFORE: lazy("it was recalled before: the scheme has one recall of a transfer"),
+        RecallRefusal.NO_ACCOUNT: lazy("the account cannot be used: its settings are wrong or its secrets do not open"),
+    }
+)
+"""Why a transfer is not recalled → what users read."""
 
 
 def _build_recall_action(reason: str) -> Callable[[BankOrderAdmin, HttpRequest, QuerySet[BankOrder]], Any]:
@@ -154,7 +171,9 @@ class BankOrderAdmin(ReadOnlyPage):
                     recall = recall_transfer(row, reason)
                     self.record(request, "recall transfer", row, after={"recall": recall.pk.hex, "reason": reason})
             except RecallRefusedError as refusal:
-                messages.error(request, _("%(order)s: %(why)s.") % {"order": row.pk.hex, "why": refusal})
+                messages.error(
+                    request, _("%(order)s: %(why)s.") % {"order": row.pk.hex, "why": _RECALL_REFUSALS[refusal.refusal]}
+                )
             else:
                 done += 1
         if done:

@@ -253,6 +253,10 @@ def _apply_to_batch(one: StatementEntry, taken: _IntakeResult) -> None:
     # What the bank has rejected or cancelled is not in the sum that it books.
     gone = (BankOrder.State.REJECTED, BankOrder.State.WITHDRAWN)
     orders = BankOrder.objects.filter(batch=one.batch).exclude(state__in=gone)
+    if one.rest:
+        # The message has its word on those that it names; what was booked meanwhile, it can hardly mean.
+        _move_orders(orders.filter(state=BankOrder.State.FILED), one, taken)
+        return
     if not orders.exists():
         taken.find(f"{one.where}: not one of ours")
         return

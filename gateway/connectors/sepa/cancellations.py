@@ -30,11 +30,20 @@ CANCELLATION_SCHEMAS: Final[Mapping[str, str]] = MappingProxyType(
         "pain.001.001.03": "camt.055.001.01",
     }
 )
-"""Schema of the original file → the cancellation request's that the same banks accept."""
-OLDER_REQUEST: Final = "camt.055.001.01"
-"""The version of 2009, in which a bank is a BIC, a day of execution a date, and a reason one of a closed list."""
-OLDER_REASONS: Final = frozenset({"AGNT", "CURR", "CUST", "CUTA", "DUPL", "UPAY"})
-"""The codes of that list (CancellationReason4Code); any other reason goes as the bank's own (Prtry)."""
+"""Schema of the original file → the cancellation request's that the same banks accept, unless the account names
+another one (cancelSchema)."""
+WITH_BIC: Final = frozenset({"camt.055.001.01"})
+"""Versions that name a bank by ``BIC``, not by ``BICFI``."""
+WITH_PLAIN_DATE: Final = frozenset({"camt.055.001.01", "camt.055.001.05"})
+"""Versions in which the day of execution is a date, not one of date and time."""
+CLOSED_REASONS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
+    {
+        "camt.055.001.01": frozenset({"AGNT", "CURR", "CUST", "CUTA", "DUPL", "UPAY"}),
+        "camt.055.001.05": frozenset({"AGNT", "CURR", "CUST", "CUTA", "DUPL", "UPAY", "TECH", "FRAD"}),
+    }
+)
+"""Versions with a closed list of reasons (CancellationReason4Code, 5Code): any other one goes as the bank's own
+(Prtry)."""
 REQUESTED_BY_CUSTOMER: Final = "CUST"
 """The reason sent."""
 AFTER_CUT_OFF: Final = "TM01"
@@ -136,7 +145,7 @@ def render_cancellation_file(file: BankFile, orders: Sequence[BankOrder], name: 
     add_element(head, "Assgnr/Pty/Nm", name)
     bank = add_element(head, "Assgne/Agt/FinInstnId")
     if creditor["bic"]:
-        add_element(bank, "BIC" if creditor["schema"] == OLDER_REQUEST else "BICFI", creditor["bic"])
+        add_element(bank, "BIC" if creditor["schema"] in WITH_BIC else "BICFI", creditor["bic"])
     else:
         add_element(bank, "Othr/Id", "NOTPROVIDED")
     stamped = file.stamped_at.astimezone(ZoneInfo(creditor["zone"]))
@@ -160,23 +169,23 @@ def render_cancellation_file(file: BankFile, orders: Sequence[BankOrder], name: 
         add_element(part, "CtrlSum", format_amount(total))
         add_element(part, "PmtInfCxl", "false")
         for order, behind in pairs:
-            _add_transaction(part, order, behind, name, older=creditor["schema"] == OLDER_REQUEST)
+            _add_transaction(part, order, behind, name, creditor["schema"])
     return render_xml_message(root)
 
 
-def _add_transaction(part: ElementTree.Element, order: BankOrder, behind: BankOrder, name: str, *, older: bool) -> None:
+def _add_transaction(part: ElementTree.Element, order: BankOrder, behind: BankOrder, name: str, schema: str) -> None:
     one = add_element(part, "TxInf")
     add_element(one, "CxlId", order.payment.hex)
     add_element(one, "OrgnlEndToEndId", behind.payment.hex)
     add_element(one, "OrgnlInstdAmt", format_amount(behind.amount)).set("Ccy", behind.currency)
     assert behind.due_on is not None
-    executed = "OrgnlReqdExctnDt" if older else "OrgnlReqdExctnDt/Dt"
+    executed = "OrgnlReqdExctnDt" if schema in WITH_PLAIN_DATE else "OrgnlReqdExctnDt/Dt"
     is_transfer = behind.kind == BankFile.Kind.PAY
     add_element(one, executed if is_transfer else "OrgnlReqdColltnDt", behind.due_on.isoformat())
     reason = add_element(one, "CxlRsnInf")
     add_element(reason, "Orgtr/Nm", name)
     code = order.recall_reason or REQUESTED_BY_CUSTOMER
-    add_element(reason, "Rsn/Prtry" if older and code not in OLDER_REASONS else "Rsn/Cd", code)
+    add_element(reason, "Rsn/Cd" if code in CLOSED_REASONS.get(schema, {code}) else "Rsn/Prtry", code)
 
 
 def _is_before_its_day(behind: BankOrder, today: date) -> bool:

@@ -39,7 +39,7 @@ from gateway.connectors.sepa.creditor import (
     parse_creditor,
 )
 from gateway.connectors.sepa.mandates import MandateError
-from gateway.connectors.sepa.recalls import RecallRefusedError
+from gateway.connectors.sepa.recalls import RecallRefusal, RecallRefusedError
 from gateway.core.money import Money
 from gateway.core.result_codes import TIMEOUT_REVERSED_CODE
 from gateway.models import BankFile, BankOrder
@@ -187,9 +187,7 @@ def recall_transfer(transfer: BankOrder, reason: str) -> BankOrder:
     try:
         creditor = parse_creditor(load_connector_account(SEPA, transfer.channel_id, transfer.acquirer_merchant_id))
     except (CreditorNotConfiguredError, VaultError):
-        raise RecallRefusedError(
-            "the account cannot be used: its settings are wrong or its secrets do not open"
-        ) from None
+        raise RecallRefusedError(RecallRefusal.NO_ACCOUNT) from None
     return order_records.create_recall(transfer.pk, reason, creditor)
 
 

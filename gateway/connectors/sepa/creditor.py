@@ -24,6 +24,7 @@ NOTICE_BY_MAIL: Final = "mail"
 COLLECTION_SCHEMAS: Final = ("pain.008.001.08", "pain.008.001.02")
 TRANSFER_SCHEMAS: Final = {"pain.008.001.08": "pain.001.001.09", "pain.008.001.02": "pain.001.001.03"}
 """Schema of collections → the transfer schema that the same banks accept."""
+REQUEST_SCHEMAS: Final = ("camt.055.001.08", "camt.055.001.05", "camt.055.001.01")
 
 SEPA_SETTINGS: Final[tuple[ConnectorSetting, ...]] = (
     ConnectorSetting(
@@ -134,6 +135,13 @@ SEPA_SETTINGS: Final[tuple[ConnectorSetting, ...]] = (
         default="none",
     ),
     ConnectorSetting(
+        name="cancelSchema",
+        about="Version of that request, where the bank takes another one than goes with its collection files: German"
+        " banks take camt.055.001.05.",
+        pattern=r"camt\.055\.001\.0[158]",
+        allowed=f"{', '.join(REQUEST_SCHEMAS)}, or nothing",
+    ),
+    ConnectorSetting(
         name="delivery",
         about="How files reach the bank: laid into the outbox folder, or uploaded.",
         pattern=r"folder|http",
@@ -206,6 +214,7 @@ class Creditor:
     notice_by: str = NOTICE_BY_MAIL
     reverses: bool = False
     cancels: bool = False
+    cancel_schema: str = ""
 
     def run_on(self, day: date) -> datetime:
         """When the file of ``day`` is made."""
@@ -289,6 +298,7 @@ def parse_creditor(account: ConnectorAccount) -> Creditor:
         notice_by=have["noticeBy"],
         reverses=have["refundBy"] == "reversal",
         cancels=have["cancelBy"] == "request",
+        cancel_schema=have["cancelSchema"],
     )
 
 

@@ -8,7 +8,7 @@ so a concurrent reversal either wins or loses. A planned file is then rendered (
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Final
@@ -32,7 +32,7 @@ MAX_FILE_ORDERS: Final = 5_000
 NO_MANDATE: Final = "MD01"
 """Reason of an order whose mandate has ended: what the debtor's bank would say."""
 GIVEN_BACK_BEFORE: Final = "AM05"
-"""Reason of a reversal whose collection the debtor's bank has returned: it would give the money back twice."""
+"""Reason of a refund whose collection the debtor's bank has returned: it would give the money back twice."""
 MAX_FILES_PER_ROUND: Final = 50
 """Files that one round of the timer plans."""
 
@@ -81,7 +81,7 @@ def plan_bank_file(channel: UUID, account: str, kind: BankFile.Kind, creditor: C
     if first is None:
         return 0
     now = clock.merchant_now(first.merchant)
-    if kind in _ABOUT_ORDERS:
+    if kind != BankFile.Kind.COLLECT:
         order_records.lock_collections()  # before their rows: bank messages lock those in an order of their own
     due = waiting.filter(file_at__lte=now).order_by("due_on", "payment")
     found = list(due.select_for_update(skip_locked=True, of=("self",))[:MAX_FILE_ORDERS])
@@ -90,7 +90,8 @@ def plan_bank_file(channel: UUID, account: str, kind: BankFile.Kind, creditor: C
         found, originals = _choose_of_one_file(found, now.astimezone(creditor.zone).date())
     mandates = _lock_mandates(found)
     today = now.astimezone(creditor.zone).date()
-    orders = [order for order in found if not _is_refused(order, mandates, originals, today)]
+    returned = _list_returned_collections(found) if kind == BankFile.Kind.PAY else frozenset()
+    orders = [order for order in found if not _is_refused(order, mandates, originals, returned, today)]
     if not orders:
         return len(found)
     file = BankFile(
@@ -148,8 +149,9 @@ def _choose_of_one_file(found: list[BankOrder], today: date) -> tuple[list[BankO
     delivered."""
     originals = reversals.find_original_orders(found)
     wait = {one for one, behind in originals.items() if not cancellations.can_be_sent(behind, today)}
-    waits = [order for order in found if order.kind in cancellations.REQUEST_KINDS and order.original_payment in wait]
-    found = [order for order in found if order not in waits]
+    found = [
+        order for order in found if order.kind not in cancellations.REQUEST_KINDS or order.original_payment not in wait
+    ]
     first = next(
         (originals[order.original_payment].file_id for order in found if order.original_payment in originals), None
     )
@@ -166,9 +168,12 @@ def _creditor_snapshot(creditor: Creditor, kind: BankFile.Kind, originals: Mappi
     original = next(iter(originals.values())).file
     assert original is not None
     schema = original.creditor["schema"]
-    schemas = reversals.REVERSAL_SCHEMAS if kind == BankFile.Kind.REVERSE else cancellations.CANCELLATION_SCHEMAS
+    if kind == BankFile.Kind.REVERSE:
+        own = reversals.REVERSAL_SCHEMAS[schema]
+    else:
+        own = creditor.cancel_schema or cancellations.CANCELLATION_SCHEMAS[schema]
     named = {"originalMessage": original.message_id, "originalSchema": schema, "iban": original.creditor["iban"]}
-    return held | {"schema": schemas[schema]} | named
+    return held | {"schema": own} | named
 
 
 def _message_id(file: UUID) -> str:
@@ -184,11 +189,27 @@ def _lock_mandates(orders: Iterable[BankOrder]) -> dict[UUID, SepaMandate]:
     return {row.pk: row for row in held}
 
 
+def _list_returned_collections(transfers: Iterable[BankOrder]) -> frozenset[UUID]:
+    """The collections that ``transfers`` refund and that their debtors' banks have returned. None is returned while the
+    lock on collections is held."""
+    refunded = [order.original_payment for order in transfers if order.original_payment is not None]
+    returned = BankOrder.objects.filter(pk__in=refunded, state=BankOrder.State.RETURNED)
+    return frozenset(returned.values_list("pk", flat=True))
+
+
 def _is_refused(
-    order: BankOrder, mandates: Mapping[UUID, SepaMandate], originals: Mapping[UUID, BankOrder], today: date
+    order: BankOrder,
+    mandates: Mapping[UUID, SepaMandate],
+    originals: Mapping[UUID, BankOrder],
+    returned: Container[UUID | None],
+    today: date,
 ) -> bool:
-    """Reject an order whose mandate has been ended or blocked since it was made, a reversal of what the debtor's bank
-    has given back meanwhile, and a cancellation request that is decided or too late: no bank is asked."""
+    """Reject an order whose mandate has been ended or blocked since it was made, a refund, by transfer or reversal, of
+    what the debtor's bank has given back meanwhile, and a cancellation request that is decided or too late: no bank is
+    asked."""
+    if order.original_payment in returned:
+        order_records.move_bank_order(order, BankOrder.State.REJECTED, reason=GIVEN_BACK_BEFORE)
+        return True
     if order.kind in cancellations.REQUEST_KINDS:
         assert order.original_payment is not None
         found = cancellations.find_state_without_bank(order_records.lock_bank_order(order.original_payment), today)

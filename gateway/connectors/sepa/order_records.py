@@ -144,7 +144,7 @@ def create_recall(transfer: UUID, reason: str, creditor: Creditor) -> BankOrder:
     """Create the recall of a transfer that the bank has; it goes out at once. Raises RecallRefusedError."""
     behind = lock_bank_order(transfer)
     if behind is None:
-        raise recalls.RecallRefusedError("there is no such transfer")
+        raise recalls.RecallRefusedError(recalls.RecallRefusal.NO_TRANSFER)
     now = clock.merchant_now(behind.merchant)
     recalls.check_recall(behind, reason, creditor, now)
     order = BankOrder.objects.create(

@@ -36,6 +36,8 @@ ORDER_TRANSITIONS: Final[Mapping[tuple[_Kind, EntryType, _State], _State]] = Map
         # A recalled transfer: cancelled before it was booked. What is booked all the same is booked.
         (_Kind.PAY, EntryType.CANCELLED, _State.FILED): _State.WITHDRAWN,
         (_Kind.PAY, EntryType.OUT, _State.WITHDRAWN): _State.BOOKED,
+        # Its money came back: where the same statement names the booking after it, that is undone already.
+        (_Kind.PAY, EntryType.BACK_IN, _State.WITHDRAWN): _State.REJECTED,
         # A creditor's reversal: banks book it as money out, or as the return of the collection.
         (_Kind.REVERSE, EntryType.REJECTED, _State.FILED): _State.REJECTED,
         (_Kind.REVERSE, EntryType.OUT, _State.FILED): _State.BOOKED,
@@ -66,7 +68,7 @@ ORDER_REPEATS: Final[Mapping[tuple[_Kind, EntryType], frozenset[_State]]] = Mapp
         (_Kind.COLLECT, EntryType.IN): frozenset({_State.BOOKED, _State.RETURNED, _State.WON_BACK}),
         (_Kind.COLLECT, EntryType.BACK_OUT): frozenset({_State.RETURNED}),
         (_Kind.COLLECT, EntryType.BACK_IN): frozenset({_State.WON_BACK}),
-        (_Kind.PAY, EntryType.REJECTED): frozenset({_State.REJECTED, _State.RETURNED}),
+        (_Kind.PAY, EntryType.REJECTED): frozenset({_State.REJECTED, _State.RETURNED, _State.WITHDRAWN}),
         (_Kind.PAY, EntryType.OUT): frozenset({_State.BOOKED, _State.RETURNED}),
         (_Kind.PAY, EntryType.BACK_IN): frozenset({_State.RETURNED}),
         # Agreed to after it was booked: it is given back by a booking, which moves it.

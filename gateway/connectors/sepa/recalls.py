@@ -8,6 +8,7 @@ return. Source: EPC 125-05 (SCT Recall; Request for Recall by the Originator); d
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping
 from datetime import date, datetime
 from types import MappingProxyType
@@ -40,26 +41,59 @@ may be; None: RECALL_MONTHS. The first three are the bank's recall, the others t
 holder of the account has to agree."""
 
 
+class RecallRefusal(enum.StrEnum):
+    """Why a transfer cannot be recalled."""
+
+    UNKNOWN_REASON = f"the reason is one of {', '.join(RECALL_REASONS)}"
+    NO_TRANSFER = "only a credit transfer is recalled"
+    NO_REQUESTS = "the account says cancelBy=none: its bank takes no requests"
+    NOT_SENT = "its file is not with the bank yet"
+    REJECTED = "the bank has rejected it: nothing was paid"
+    RETURNED = "its money came back already"
+    WITHDRAWN = "it was taken back: nothing was paid"
+    TOO_LATE = "the scheme's time for this reason has passed"
+    RECALLED_BEFORE = "it was recalled before: the scheme has one recall of a transfer"
+    NO_ACCOUNT = "the account cannot be used: its settings are wrong or its secrets do not open"
+
+
 class RecallRefusedError(Exception):
-    """The transfer cannot be recalled; the text says why."""
+    """The transfer cannot be recalled, for ``refusal``."""
+
+    def __init__(self, refusal: RecallRefusal) -> None:
+        super().__init__(refusal.value)
+        self.refusal = refusal
 
 
 def check_recall(transfer: BankOrder, reason: str, creditor: Creditor, now: datetime) -> None:
     """Raise RecallRefusedError where ``transfer``, which is locked, cannot be recalled for ``reason``."""
+    if (refusal := _find_refusal(transfer, reason, creditor, now)) is not None:
+        raise RecallRefusedError(refusal)
+
+
+def _find_refusal(transfer: BankOrder, reason: str, creditor: Creditor, now: datetime) -> RecallRefusal | None:
     if reason not in RECALL_REASONS:
-        raise RecallRefusedError(f"the reason is one of {', '.join(RECALL_REASONS)}")
+        return RecallRefusal.UNKNOWN_REASON
     if transfer.kind != BankFile.Kind.PAY:
-        raise RecallRefusedError("only a credit transfer is recalled")
+        return RecallRefusal.NO_TRANSFER
     if not creditor.cancels:
-        raise RecallRefusedError("the account says cancelBy=none: its bank takes no requests")
-    sent = transfer.file is not None and transfer.file.state == BankFile.State.DELIVERED
-    if not sent or transfer.state not in (_State.FILED, _State.BOOKED):
-        raise RecallRefusedError("the bank has not got it, or has rejected or returned it")
+        return RecallRefusal.NO_REQUESTS
+    if (ended := _REFUSAL_BY_STATE.get(_State(transfer.state))) is not None:
+        return ended
+    if transfer.file is None or transfer.file.state != BankFile.State.DELIVERED:
+        return RecallRefusal.NOT_SENT
     assert transfer.due_on is not None
     if now.astimezone(creditor.zone).date() > _last_recall_day(transfer.due_on, RECALL_REASONS[reason]):
-        raise RecallRefusedError("the scheme's time for this reason has passed")
-    if _has_recall(transfer):
-        raise RecallRefusedError("it was recalled before: the scheme has one recall of a transfer")
+        return RecallRefusal.TOO_LATE
+    return RecallRefusal.RECALLED_BEFORE if _has_recall(transfer) else None
+
+
+_REFUSAL_BY_STATE: Final[Mapping[BankOrder.State, RecallRefusal]] = MappingProxyType(
+    {
+        _State.REJECTED: RecallRefusal.REJECTED,
+        _State.RETURNED: RecallRefusal.RETURNED,
+        _State.WITHDRAWN: RecallRefusal.WITHDRAWN,
+    }
+)
 
 
 def _last_recall_day(executed: date, bank_days: int | None) -> date:

@@ -20,8 +20,9 @@ from gateway.core.camt_amounts import read_camt_amounts
 _OURS: Final = re.compile("[0-9a-f]{32}")
 _AMOUNT: Final = re.compile(r"[0-9]{1,15}(\.[0-9]{1,5})?")
 _ACCEPTED: Final = frozenset({"ACCP", "ACSP", "ACSC", "ACTC", "ACWC", "ACCC", "ACFC"})
-_RETURN_FAMILIES: Final = frozenset({"UPDD", "RRTN", "PRDD", "RPBC"})
-"""Sub-families of a bank transaction code for the return of an earlier booking."""
+RETURN_FAMILIES: Final = frozenset({"UPDD", "RRTN", "PRDD", "RPBC", "RCDD", "RPCR"})
+"""Sub-families of a bank transaction code for the return of an earlier booking; the last two after a request for
+cancellation."""
 
 
 class EntryType(enum.StrEnum):
@@ -58,8 +59,9 @@ class StatementEntry:
     IN and OUT: money was credited or debited; BACK_IN, BACK_OUT: an earlier booking was returned. CANCELLED,
     NOT_CANCELLED: the answer to a cancellation request; file and batch are the original's then. ``account``: the IBAN
     of the booking. ``amount``: of the order, without ``charges``, which the bank booked with it. ``reason``: an ISO
-    external code. ``status``: a whole file's, as the bank sends it. ``original``: the file of an order that a status
-    report names. ``on``: the day of the booking; of a status, the day on which its message was made.
+    external code. ``status``: a whole file's, as the bank sends it. ``rest``: what is said of a batch holds for those
+    of its orders that the message does not name. ``original``: the file of an order that a status report names.
+    ``on``: the day of the booking; of a status, the day on which its message was made.
     """
 
     entry_type: EntryType
@@ -73,6 +75,7 @@ class StatementEntry:
     on: date | None = None
     account: str = ""
     status: str = ""
+    rest: bool = False
     original: str = ""
     where: str = ""
 
@@ -111,11 +114,16 @@ def _status(record: MessageRecord) -> Iterator[StatementEntry]:
                 where="the file",
             )
     elif record.level == "OrgnlPmtInfAndSts":
-        entry_type = _entry_type_of_status(record.first("PmtInfSts"))
-        # Where transactions are listed, each has its own status.
-        if entry_type is not None and not record.within.get("TxInfAndSts"):
+        entry_type, listed = _entry_type_of_status(record.first("PmtInfSts")), "TxInfAndSts" in record.within
+        # Where transactions are listed, each has its own status. But a batch is rejected with all of them, also with
+        # those that the bank does not list because nothing is wrong with them.
+        if entry_type is EntryType.REJECTED or (entry_type is not None and not listed):
             yield StatementEntry(
-                entry_type=entry_type, batch=record.first("OrgnlPmtInfId"), reason=_reason(record), where="a batch"
+                entry_type=entry_type,
+                batch=record.first("OrgnlPmtInfId"),
+                reason=_reason(record),
+                rest=listed,
+                where="a batch",
             )
     elif record.level == "TxInfAndSts":
         batch = record.find_ancestor("OrgnlPmtInfAndSts")
@@ -183,11 +191,13 @@ def _booked(details: MessageRecord, entry: MessageRecord) -> Iterator[StatementE
     family = details.first("BkTxCd/Domn/Fmly/SubFmlyCd") or entry.first("BkTxCd/Domn/Fmly/SubFmlyCd")
     back = (
         entry.first("RvslInd") in ("true", "1")
-        or family in _RETURN_FAMILIES
+        or family in RETURN_FAMILIES
         or any(path.startswith("RtrInf") for path in details.found)
     )
     ancestors = details.ancestors[0] if details.ancestors else entry
-    amounts = read_camt_amounts(details.found, entry.found, into=into)
+    # An entry of several transactions has their sum, and charges for all of them.
+    alone = details.first("Amt", "AmtDtls/TxAmt/Amt") in ("", entry.first("Amt"))
+    amounts = read_camt_amounts(details.found, entry.found, into=into, alone=alone)
     amount, currency = amounts.order_amount
     yield StatementEntry(
         entry_type=(EntryType.BACK_IN if back else EntryType.IN)

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, BinaryIO, Final
 
 from gateway.connectors.sepa.bank_reasons import find_bank_reason
+from gateway.connectors.sepa.statement_entries import RETURN_FAMILIES
 from gateway.core.camt_amounts import CamtAmounts, parse_camt_amount, read_camt_amounts
 from gateway.core.xml import MAX_VALUES_PER_PATH, XML_CHUNK_BYTES, XmlStreamReader
 from reporting.settlement.formats.port import FileFormat, OpenedFile, ParsedLine, UnreadableFileError
@@ -23,6 +24,8 @@ FEE_TYPE_BY_SUBFAMILY: Final[Mapping[str, str]] = MappingProxyType(
     {"CHRG": "MONTHLY", "FEES": "BATCH", "COMM": "CAPTURE_FEE"}
 )
 """Sub-family of the bank transaction code → type of a fee."""
+CREDITORS_REVERSAL: Final = "PRDD"
+"""Sub-family of a collection that its creditor gives back (pain.007): a refund, and no return of the debtor's bank."""
 
 
 def _begins(head: bytes) -> bool:
@@ -140,8 +143,9 @@ def _values(
 
     away = (_first(details, "CdtDbtInd") or _first(entry, "CdtDbtInd")) == "DBIT"
     reversed_ = (_first(details, "RvslInd") or _first(entry, "RvslInd")) in ("true", "1")
-    returned = reversed_ or any(path.startswith("RtrInf") for path in details)
     sub_family = _first(details, "BkTxCd/Domn/Fmly/SubFmlyCd") or _first(entry, "BkTxCd/Domn/Fmly/SubFmlyCd")
+    told = any(path.startswith("RtrInf") for path in details)
+    returned = reversed_ or told or sub_family in RETURN_FAMILIES - {CREDITORS_REVERSAL}
     kind, transaction = "SETTLED", "REFUND" if away else "DEBIT"
     if sub_family in FEE_TYPE_BY_SUBFAMILY:
         kind, transaction = "FEE", FEE_TYPE_BY_SUBFAMILY[sub_family]

@@ -2,7 +2,7 @@
 
 Each line is one element of the ISO 20022 definition, indented below its parent: name, ? (may be missing), + (one or
 more), * (any number), and the type of its text. Elements of the definition that are not sent are left out; one that is
-sent and is not listed is a fault. Source: message definition reports of ISO 20022 (camt.055.001.01 and .08,
+sent and is not listed is a fault. Source: message definition reports of ISO 20022 (camt.055.001.01, .05 and .08,
 pain.007.001.02 and .09), compared with classes that were generated from the schemas.
 """
 
@@ -22,6 +22,7 @@ _TYPES: Final = {
     "Amount": r"[0-9]{1,13}\.[0-9]{2}",
     "Code4": r"[A-Z0-9]{1,4}",
     "CancellationReason4Code": r"CUST|DUPL|AGNT|CURR|UPAY|CUTA",
+    "CancellationReason5Code": r"CUST|DUPL|AGNT|CURR|UPAY|CUTA|TECH|FRAD",
     "ChargeBearer": r"DEBT|CRED|SHAR|SLEV",
     "Bic": r"[A-Z]{6}[A-Z2-9][A-NP-Z0-9]([A-Z0-9]{3})?",
     "Date": r"[0-9]{4}-[0-9]{2}-[0-9]{2}",
@@ -97,6 +98,7 @@ CstmrPmtRvsl
 CANCELLATION_FORMS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "camt.055.001.08": _CAMT_055.format(bic="BICFI", execution="\n     Dt Date", reason="Code4"),
+        "camt.055.001.05": _CAMT_055.format(bic="BICFI", execution=" Date", reason="CancellationReason5Code"),
         "camt.055.001.01": _CAMT_055.format(bic="BIC", execution=" Date", reason="CancellationReason4Code"),
     }
 )

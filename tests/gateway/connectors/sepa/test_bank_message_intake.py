@@ -89,6 +89,35 @@ def test_a_batch_is_refused_by_its_own_word(banked: Shop, outbox: Path) -> None:
     assert {BankOrder.objects.get(pk=one).reason for one in paid} == {"MD01"}
 
 
+@pytest.mark.parametrize("named", [1, 2])
+def test_a_rejected_batch_is_rejected_with_the_orders_that_the_bank_does_not_name(
+    banked: Shop, outbox: Path, named: int
+) -> None:
+    """Banks name the orders that are wrong; the others go with them."""
+    paid, file = filed(banked, "1.00", "2.00")
+    batch = BankOrder.objects.get(pk=paid[0]).batch
+    said = sepa.status(file.message_id, orders=dict.fromkeys(paid[:named], ("RJCT", "AC04")))
+    within = f"<OrgnlPmtInfId>{file.message_id}-1</OrgnlPmtInfId>"
+    status = "<PmtInfSts>RJCT</PmtInfSts><StsRsnInf><Rsn><Cd>FF01</Cd></Rsn></StsRsnInf>"
+    taken = sepa.take(said.replace(within, f"<OrgnlPmtInfId>{batch}</OrgnlPmtInfId>{status}"))
+    assert (taken.orders_changed, taken.findings) == (2, [])
+    assert [(state(one), BankOrder.objects.get(pk=one).reason) for one in paid] == [
+        ("REJECTED", "AC04"),
+        ("REJECTED", "AC04" if named == 2 else "FF01"),
+    ]
+
+
+def test_a_rejected_batch_with_one_order_named_gives_back_none_that_is_booked(banked: Shop, outbox: Path) -> None:
+    """Some banks report a return so, long after the others were paid."""
+    paid, file = filed(banked, "1.00", "2.00")
+    batch = BankOrder.objects.get(pk=paid[0]).batch
+    sepa.take(sepa.statement([Entry(order=paid[0], amount="1.00"), Entry(order=paid[1], amount="2.00")]))
+    said = sepa.status(file.message_id, orders={paid[0]: ("RJCT", "MD06")}, made_on="2026-01-09")
+    within = f"<OrgnlPmtInfId>{file.message_id}-1</OrgnlPmtInfId>"
+    sepa.take(said.replace(within, f"<OrgnlPmtInfId>{batch}</OrgnlPmtInfId><PmtInfSts>RJCT</PmtInfSts>"))
+    assert [state(one) for one in paid] == ["RETURNED", "BOOKED"]
+
+
 def test_a_batch_that_is_booked_in_one_sum_pays_all_of_it_or_is_a_finding(banked: Shop, outbox: Path) -> None:
     paid, _ = filed(banked, "1.00", "2.00")
     batch = BankOrder.objects.get(pk=paid[0]).batch
@@ -229,6 +258,31 @@ def test_a_return_that_is_booked_with_charges_is_a_chargeback_of_what_was_collec
     assert BankOrderEvent.objects.get(state="RETURNED").charges == charges
 
 
+def test_charges_of_an_entry_of_several_returns_are_no_part_of_each(banked: Shop, outbox: Path) -> None:
+    """Booked in one sum with the bank's charges for both."""
+    paid, _ = filed(banked, "92.00", "10.00")
+    sepa.take(sepa.statement([Entry(order=paid[0]), Entry(order=paid[1], amount="10.00")], number=7))
+    details = "".join(
+        f"<TxDtls><Refs><EndToEndId>{one}</EndToEndId></Refs><Amt Ccy='EUR'>{amount}</Amt>"
+        "<CdtDbtInd>DBIT</CdtDbtInd><RtrInf><Rsn><Cd>AM04</Cd></Rsn></RtrInf></TxDtls>"
+        for one, amount in zip(paid, ("92.00", "10.00"), strict=True)
+    )
+    charges = "<Chrgs><Rcrd><Amt Ccy='EUR'>6.00</Amt><ChrgInclInd>true</ChrgInclInd></Rcrd></Chrgs>"
+    both = sepa.statement([Entry(amount="108.00", into=False, on="2026-01-08")], number=8)
+    taken = sepa.take(both.replace("<NtryDtls>", f"{charges}<NtryDtls>{details}"))
+    assert (taken.orders_changed, taken.findings) == (2, [])
+    assert [state(one) for one in paid] == ["RETURNED", "RETURNED"]
+
+
+@pytest.mark.parametrize("family", ["RCDD", "UPDD"])
+def test_a_return_that_its_transaction_code_alone_tells_is_a_return(banked: Shop, outbox: Path, family: str) -> None:
+    (paid,), _ = filed(banked)
+    sepa.take(sepa.statement([Entry(order=paid)], number=7))
+    code = f"<BkTxCd><Domn><Cd>PMNT</Cd><Fmly><Cd>IDDT</Cd><SubFmlyCd>{family}</SubFmlyCd></Fmly></Domn></BkTxCd>"
+    taken = sepa.take(sepa.statement([Entry(order=paid, into=False, more=code, on="2026-01-08")], number=8))
+    assert (taken.findings, state(paid)) == ([], "RETURNED")
+
+
 @pytest.mark.parametrize(
     ("amount", "more", "found"),
     [("60.00", INSTRUCTED, "60.00"), ("95.00", "", "95.00"), ("95.00", CHARGED_APART, "95.00")],
@@ -273,9 +327,9 @@ def test_every_move_leads_on_from_where_banks_may_speak() -> None:
     bank cancelled may leave all the same. What was rejected is moved by money alone."""
     ended = {BankOrder.State.WITHDRAWN, BankOrder.State.WAITING}
     money = {EntryType.IN, EntryType.OUT, EntryType.BACK_IN, EntryType.BACK_OUT}
-    cancelled = (BankFile.Kind.PAY, EntryType.OUT, BankOrder.State.WITHDRAWN)
+    cancelled = {(BankFile.Kind.PAY, word, BankOrder.State.WITHDRAWN) for word in (EntryType.OUT, EntryType.BACK_IN)}
     for (kind, word, before), after in ORDER_TRANSITIONS.items():
-        assert before not in ended or (kind, word, before) == cancelled
+        assert before not in ended or (kind, word, before) in cancelled
         assert word in money or before != BankOrder.State.REJECTED
         assert after != before or before == BankOrder.State.REJECTED
         assert word is not EntryType.ACCEPTED

@@ -161,6 +161,28 @@ def test_a_second_return_that_another_door_entered_is_what_the_bank_gives_back(b
     assert (again.referenced, again.status) == (second.id, "APPROVED")
 
 
+@pytest.mark.parametrize("refunded", ["92.00", "12.00"])
+def test_a_refund_that_is_in_no_file_yet_is_not_sent_when_the_collection_comes_back(
+    banked: Shop, outbox: Path, refunded: str
+) -> None:
+    """It would give the money back twice."""
+    paid = paid_and_refunded(banked, outbox, refunded)
+    sepa.take(sepa.statement([Entry(order=paid, into=False, reason="MD06", on="2026-03-09")], number=2))
+    sepa.pass_to_file(banked.api)
+    refund = Payment.objects.get(chain=paid, payment_type="RF")
+    assert code(banked, refund.id.hex) == "800.110.100"
+    assert BankOrder.objects.get(pk=refund.pk).reason == "AM05"
+    assert len(sepa.files_in(outbox)) == 1  # that of the collection
+
+
+def test_a_refund_of_a_return_that_was_won_back_is_sent(banked: Shop, outbox: Path) -> None:
+    paid = paid_and_refunded(banked, outbox, "92.00")
+    sepa.take(sepa.statement([Entry(order=paid, into=False, reason="MD06", on="2026-03-09")], number=2))
+    sepa.take(sepa.statement([Entry(order=paid, reversal=True, on="2026-03-20")], number=3))
+    sepa.pass_to_file(banked.api)
+    assert BankOrder.objects.get(kind=BankFile.Kind.PAY).state == BankOrder.State.FILED
+
+
 def test_a_return_that_another_door_entered_is_no_finding_and_is_won_back(banked: Shop, outbox: Path) -> None:
     """The settlement's own reading of the statement, or a clerk, was faster; the reversal follows what they entered."""
     paid = sepa.debit(banked.api)

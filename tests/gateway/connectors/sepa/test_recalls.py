@@ -13,9 +13,10 @@ from django.db import transaction
 from django.urls import reverse
 
 from gateway.access.permissions import Role
+from gateway.backoffice.acquirers.bank_order_pages import _RECALL_REFUSALS
 from gateway.connectors.sepa import file_delivery, recalls
 from gateway.connectors.sepa.connector import recall_transfer
-from gateway.connectors.sepa.recalls import RECALL_REASONS, RecallRefusedError, check_recall
+from gateway.connectors.sepa.recalls import RECALL_REASONS, RecallRefusal, RecallRefusedError, check_recall
 from gateway.core import clock
 from gateway.models import AuditEntry, BankFile, BankOrder, BankOrderEvent, Payment
 from gateway.timers import registry
@@ -101,16 +102,17 @@ def come_back(refund: str, reason: str = "FOCR") -> Any:
 
 @pytest.mark.parametrize("reason", RECALL_REASONS)
 @pytest.mark.parametrize(
-    ("schema", "transfer", "version"),
+    ("schema", "transfer", "named", "version"),
     [
-        ("pain.008.001.08", "pain.001.001.09", "camt.055.001.08"),
-        ("pain.008.001.02", "pain.001.001.03", "camt.055.001.01"),
+        ("pain.008.001.08", "pain.001.001.09", "", "camt.055.001.08"),
+        ("pain.008.001.08", "pain.001.001.09", "camt.055.001.05", "camt.055.001.05"),
+        ("pain.008.001.02", "pain.001.001.03", "", "camt.055.001.01"),
     ],
 )
 def test_the_recall_names_the_file_the_batch_and_the_transfer(
-    shop: Shop, outbox: Path, schema: str, transfer: str, version: str, reason: str
+    shop: Shop, outbox: Path, schema: str, transfer: str, named: str, version: str, reason: str
 ) -> None:
-    sepa.account_at_bank(shop.channel, cancelBy="request", schema=schema)
+    sepa.account_at_bank(shop.channel, cancelBy="request", schema=schema, cancelSchema=named)
     _, refund = refunded(shop)
     asked = recall(refund, reason)
     (file,) = [one for one in sepa.files_in(outbox) if b"camt.055" in one.xml]
@@ -124,10 +126,10 @@ def test_the_recall_names_the_file_the_batch_and_the_transfer(
     assert (file.text("TxInf/CxlId"), file.text("OrgnlEndToEndId")) == (asked.pk.hex, refund)
     executed = order(refund).due_on
     assert executed is not None
-    older = version == "camt.055.001.01"
+    older = version != "camt.055.001.08"
     assert file.text("OrgnlReqdExctnDt" if older else "OrgnlReqdExctnDt/Dt") == executed.isoformat()
-    # Of these reasons the older version lists two.
-    own = older and reason not in ("DUPL", "CUST")
+    listed = {"camt.055.001.01": {"DUPL", "CUST"}, "camt.055.001.05": {"DUPL", "CUST", "TECH", "FRAD"}}
+    own = reason not in listed.get(version, {reason})
     assert file.text(f"CxlRsnInf/Rsn/{'Prtry' if own else 'Cd'}") == reason
     assert asked.file is not None
     assert file_delivery.render_bank_file(asked.file) == file.xml
@@ -226,6 +228,26 @@ def test_what_was_cancelled_and_is_booked_all_the_same_is_booked(recalling: Shop
     assert recalling.api.follow(paid, "RF", "92.00").code == OUTSTANDING
 
 
+def test_a_cancelled_transfer_that_the_bank_rejects_as_well_is_no_finding(recalling: Shop) -> None:
+    """A status of its file that was on its way when the bank agreed."""
+    _, refund = refunded(recalling)
+    recall(refund)
+    answer(refund, "ACCR")
+    taken = sepa.take(sepa.status(file_of(refund).message_id, orders={refund: ("RJCT", "AC04")}))
+    assert (taken.orders_changed, taken.findings, order(refund).state) == (0, [], State.WITHDRAWN)
+
+
+def test_a_cancelled_transfer_whose_money_came_back_before_its_booking_is_read_is_not_paid(recalling: Shop) -> None:
+    """Statements list credits and debits in any order."""
+    paid, refund = refunded(recalling)
+    recall(refund)
+    answer(refund, "ACCR")
+    both = [Entry(order=refund, reason="FOCR"), Entry(order=refund, into=False)]
+    sepa.take(sepa.statement(both, number="BOTH"))
+    assert (codes(recalling, refund), order(refund).state) == (["100.396.201"], State.REJECTED)
+    assert recalling.api.follow(paid, "RF", "92.00").code == OUTSTANDING
+
+
 def test_a_booking_of_a_transfer_that_was_never_sent_is_a_finding(recalling: Shop) -> None:
     paid = sepa.debit(recalling.api).id
     sepa.pass_to_file(recalling.api)
@@ -284,12 +306,14 @@ def test_only_a_transfer_that_the_bank_has_is_recalled(recalling: Shop) -> None:
     with pytest.raises(RecallRefusedError, match="the reason is one of DUPL, TECH"):
         recall_transfer(order(refund), "NARR")
     BankFile.objects.filter(pk=file_of(refund).pk).update(state=BankFile.State.FAILED)
-    with pytest.raises(RecallRefusedError, match="has not got it"):
+    with pytest.raises(RecallRefusedError, match="not with the bank yet"):
         recall_transfer(order(refund), "DUPL")
     BankFile.objects.filter(pk=file_of(refund).pk).update(state=BankFile.State.DELIVERED)
-    BankOrder.objects.filter(pk=refund).update(state=State.RETURNED)
-    with pytest.raises(RecallRefusedError, match="returned it"):
-        recall_transfer(order(refund), "DUPL")
+    ended = {State.RETURNED: "came back already", State.REJECTED: "has rejected it", State.WITHDRAWN: "taken back"}
+    for state, why in ended.items():
+        BankOrder.objects.filter(pk=refund).update(state=state)
+        with pytest.raises(RecallRefusedError, match=why):
+            recall_transfer(order(refund), "DUPL")
     assert not BankOrder.objects.filter(kind=BankFile.Kind.RECALL).exists()
 
 
@@ -342,6 +366,16 @@ def test_a_user_recalls_transfers_of_the_own_merchant(recalling: Shop, stranger:
     assert (UUID(entry.subject_id), entry.after) == (UUID(refund), {"recall": asked.pk.hex, "reason": "AC03"})
     detail = client.get(reverse("admin:gateway_bankorder_change", args=[asked.pk])).content.decode()
     assert "wrong account (AC03)" in detail
+
+
+def test_users_read_in_their_language_why_a_transfer_is_not_recalled(recalling: Shop) -> None:
+    paid, _ = booked(recalling)
+    assert set(_RECALL_REFUSALS) == set(RecallRefusal)
+    client = signed_in(person("manager", Role.MANAGER, recalling.merchant))
+    data = {"action": "recall_dupl", "_selected_action": [paid]}
+    page = reverse("admin:gateway_bankorder_changelist")
+    told = client.post(page, data, follow=True, headers={"Accept-Language": "de"}).content.decode()
+    assert f"{paid}: nur eine Überweisung wird zurückgerufen." in told
 
 
 @pytest.mark.django_db(transaction=True)
