@@ -174,6 +174,8 @@ def test_the_till_keeps_its_options(site: str, open_page: Open, committed: Shop,
     with demo_shop(committed, tmp_path):
         page = open_page()
         page.goto(f"{site}/demo/")
+        page.get_by_role("button", name="One Harbour mug more").click()
+        expect(page.get_by_label("Your order")).to_have_text("2 × Harbour mug€36.00Total€36.00")
         page.get_by_label("Language").select_option("de")
         page.get_by_label("Jane is back").check()
         page.get_by_text("Brands in the form").click()
