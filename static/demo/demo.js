@@ -84,6 +84,8 @@ if ($("go")) {
     for (const sku of Object.keys(facts.products)) /** @type {Element} */ (document.querySelector(`[data-count="${sku}"]`)).textContent = String(cart[sku] || 0);
     $("items").textContent = items === 1 ? "1 item" : `${items} items`;
     $("total").textContent = money(cents());
+    const lines = Object.entries(facts.products).filter(([sku]) => cart[sku]).map(([sku, [name, price]]) => [`${cart[sku]} × ${name}`, price * cart[sku]]);
+    $("order").replaceChildren(...[...lines, ["Total", cents()]].map(([words, sum]) => make("li", {}, make("span", { text: String(words) }), make("span", { text: money(Number(sum)) }))));
     $("go").disabled = $("try-fast").disabled = items === 0;
     try {
       localStorage.setItem(KEPT, JSON.stringify(cart));

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from django.test import override_settings
 from playwright.sync_api import Page, Route, expect
 
 from gateway.models import Role
 from tests.browser.conftest import picture
 from tests.browser.test_docs_pages import SCHEMES, sign_in
 from tests.browser.widget import Widget
+from tests.support.demo import demo_shop
 from tests.support.doc_blocks import SITE, read_block
 from tests.support.fixtures import Shop
 from tests.support.office import person, signed_in
@@ -67,10 +67,7 @@ def test_a_request_of_an_old_client_is_checked(site: str, open_page: Open) -> No
 def test_choices_of_the_playground_show_in_a_real_form(
     site: str, open_page: Open, committed: Shop, tmp_path: Path
 ) -> None:
-    facts = {"access_token": committed.api.token, "channels": {"plain": committed.channel.entity_id}}
-    file = tmp_path / "demo.json"
-    file.write_text(json.dumps(facts))
-    with override_settings(GATEWAY_DEMO_FILE=str(file)):
+    with demo_shop(committed, tmp_path):
         page = open_page()
         page.goto(f"{site}/docs/theming")
         page.locator("select[name=style]").select_option("plain")
@@ -174,12 +171,11 @@ def test_the_status_is_shown(site: str, open_page: Open) -> None:
 
 def test_the_till_keeps_its_options(site: str, open_page: Open, committed: Shop, tmp_path: Path) -> None:
     """After a payment the shopper is back on a page that is loaded anew."""
-    file = tmp_path / "demo.json"
-    channels = dict.fromkeys(("plain", "3ds"), committed.channel.entity_id)
-    file.write_text(json.dumps({"access_token": committed.api.token, "channels": channels}))
-    with override_settings(GATEWAY_DEMO_FILE=str(file)):
+    with demo_shop(committed, tmp_path):
         page = open_page()
         page.goto(f"{site}/demo/")
+        page.get_by_role("button", name="One Harbour mug more").click()
+        expect(page.get_by_label("Your order")).to_have_text("2 × Harbour mug€36.00Total€36.00")
         page.get_by_label("Language").select_option("de")
         page.get_by_label("Jane is back").check()
         page.get_by_text("Brands in the form").click()
@@ -202,11 +198,7 @@ def test_the_till_keeps_its_options(site: str, open_page: Open, committed: Shop,
 def test_a_test_card_is_pressed_into_the_demo_shops_form(
     site: str, open_page: Open, committed: Shop, tmp_path: Path
 ) -> None:
-    file = tmp_path / "demo.json"
-    file.write_text(
-        json.dumps({"access_token": committed.api.token, "channels": {"plain": committed.channel.entity_id}})
-    )
-    with override_settings(GATEWAY_DEMO_FILE=str(file)):
+    with demo_shop(committed, tmp_path):
         page = open_page()
         page.goto(f"{site}/demo/")
         page.get_by_role("tab", name="Test cards").click()

@@ -8,19 +8,22 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from gateway.core.languages import LANGUAGE_CODES, iso_language_code, load_texts, text_direction
 from gateway.models import Payment, Role
 from tests.browser.conftest import picture
 from tests.browser.patience import follow
 from tests.browser.test_clerks import find
 from tests.browser.test_docs_pages import find_sample, sign_in
 from tests.browser.test_widget import fill_address
-from tests.browser.widget import Widget
+from tests.browser.widget import DECLINED_AT_THE_BANK, Widget
+from tests.support.demo import demo_shop
 from tests.support.fixtures import Shop
 from tests.support.office import person, signed_in
 from tests.support.shopfront import NONCE, Shopfront
@@ -64,16 +67,18 @@ def test_a_first_payment_is_made_broken_declined_captured_and_refunded(
 
     broken = run(command.replace("paymentBrand", "paymentBrnad").replace("92.00", "92.1"), committed, BASE=site)
     faults = {one["name"]: one for one in broken["result"]["parameterErrors"]}
-    assert {"amount", "paymentBrnad"} <= set(faults)
     assert "paymentBrand" in faults["paymentBrnad"]["message"]
+    assert "two decimals" in faults["amount"]["message"]
     page.goto(faults["amount"]["link"])
     expect(page.locator('[id="amount"]')).to_be_visible()
 
     page.goto(f"{site}/testdata")
-    row = page.locator("#declined .card-row").first
-    number, promised = str(row.get_attribute("id")), row.locator("td").nth(3).locator("code").inner_text()
-    declined = run(command.replace("4200000000000000", number), committed, BASE=site)
+    row = page.locator(f'#declined [id="{DECLINED_AT_THE_BANK}"]')
+    promised = row.locator("td").nth(3).locator("code").inner_text()
+    declined = run(command.replace("4200000000000000", DECLINED_AT_THE_BANK), committed, BASE=site)
     assert declined["result"]["code"] == promised
+    page.goto(f"{site}/docs/result-codes#{promised}")
+    expect(page.locator(f'[id="{promised}"]')).to_contain_text("another card")
 
     find(page, site, paid["ndc"])
     expect(page.locator(".ck-timeline").first).to_contain_text("approved")
@@ -99,8 +104,11 @@ def take_clients_away(page: Page, site: str) -> None:
     with urlopen(f"{site}/v1/openapi.json") as answer:
         assert json.load(answer)["openapi"].startswith("3.1")
     page.goto(f"{site}/docs/clients")
-    text = page.locator("main").inner_text()
-    assert all(word in text for word in ("Python", "JavaScript", "PHP"))
+    links = page.locator('main a[href*="/docs/clients/"]').evaluate_all("(all) => all.map((one) => one.href)")
+    for ending in (".whl", ".tgz", ".zip"):
+        package = next(link for link in links if link.endswith(ending))
+        with urlopen(package) as answer:
+            assert len(answer.read()) > 10_000, package
 
 
 def test_fifteen_lines_take_a_payment_through_the_banks_page(
@@ -116,6 +124,7 @@ def test_fifteen_lines_take_a_payment_through_the_banks_page(
     header = " ".join(shown.removeprefix("Content-Security-Policy:").split())
     policy = re.sub("nonce-{[^}]*}", f"nonce-{NONCE}", header)
     lines = docs.get_by_label("pay.html", exact=True).inner_text()
+    assert len(lines.splitlines()) == 15
     command = show_sample(docs, "checkout").replace(committed.channel.entity_id, secure.entity_id)
     made = run(command, committed, BASE=site)
     text = lines.replace("{checkout id}", made["id"]).replace("{integrity}", made["integrity"])
@@ -149,3 +158,24 @@ def test_fifteen_lines_take_a_payment_through_the_banks_page(
     nested.page.goto(shop_site.show("/nested.html", inside, policy))
     expect(nested.page.locator(".wpwl-banner")).to_contain_text("Move the widget out of the outer form")
     assert nested.says("error", "A <form> stands around")
+
+
+def test_the_demo_shop_speaks_every_language(site: str, open_page: Open, committed: Shop, tmp_path: Path) -> None:
+    """The form that is open changes with the switch, through all of them and back; Arabic runs from right to left."""
+    page = open_page(375, 800)
+    with demo_shop(committed, tmp_path):
+        page.goto(f"{site}/demo/")
+        switch = page.get_by_label("Language")
+        offered = switch.locator("option").evaluate_all("(all) => all.map((one) => one.value)")
+        assert offered == list(LANGUAGE_CODES)
+        page.get_by_role("button", name="Go to payment").click()
+        form = Widget(page=page)
+        for code in [*LANGUAGE_CODES, LANGUAGE_CODES[0]]:
+            switch.select_option(code)
+            expect(form.root).to_have_attribute("lang", iso_language_code(code))
+            expect(form.root).to_have_attribute("dir", text_direction(code))
+            expect(form.root).to_contain_text(load_texts(code)["cardNumber"])
+            assert page.evaluate("document.documentElement.scrollWidth") <= 375, code
+        picture(page, "demo-languages")
+        form.ready().fill().press()
+        page.wait_for_url(f"{site}/demo/result?*")

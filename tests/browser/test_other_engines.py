@@ -20,10 +20,11 @@ from tests.browser.test_widget_page import CONTRAST
 from tests.browser.widget import DECLINED_AT_THE_BANK, GOOD, checkout
 from tests.support.client import Api
 from tests.support.driven_browser import DrivenBrowser, Installed
-from tests.support.fixtures import open_shop
+from tests.support.fixtures import Shop, open_shop
 from tests.support.marionette import INSTALLED as FIREFOX
 from tests.support.marionette import Firefox
 from tests.support.shopfront import Shopfront
+from tests.support.threeds import CODE, PASS
 from tests.support.webkit import INSTALLED as WEBKIT
 
 pytestmark = [
@@ -57,8 +58,13 @@ def opened(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.fixture
-def api(transactional_db: None) -> Api:
-    return open_shop(Division.objects.create(name="D", psp=Psp.objects.create(name="P")), "Shop").api
+def shop(transactional_db: None) -> Shop:
+    return open_shop(Division.objects.create(name="D", psp=Psp.objects.create(name="P")), "Shop")
+
+
+@pytest.fixture
+def api(shop: Shop) -> Api:
+    return shop.api
 
 
 def go(opened: Open, url: str, name: str = "") -> DrivenBrowser:
@@ -74,6 +80,12 @@ def fill(browser: DrivenBrowser, number: str = GOOD) -> None:
     browser.type("#field", number, frame=NUMBER)
     browser.type(".wpwl-control-expiry", "0534")
     browser.type("#field", "123", frame=CVV)
+
+
+def come_back(browser: DrivenBrowser) -> None:
+    """The form is back and says so: by then its security code has been told to empty itself."""
+    browser.wait_for("return document.querySelector('.wpwl-note')?.textContent.includes('You were not charged')")
+    browser.wait_for(FREE)
 
 
 def test_firefox_takes_a_port_itself(opened: Open) -> None:
@@ -112,13 +124,46 @@ def test_a_decline_and_another_card_in_other_engines(opened: Open, api: Api, sit
     browser.click(".wpwl-method-radio")
     fill(browser, DECLINED_AT_THE_BANK)
     browser.click(PAY)
-    browser.wait_for("return document.querySelector('.wpwl-note-error')?.textContent.includes('You were not charged')")
-    browser.wait_for(FREE)
+    come_back(browser)
     browser.type("#field", GOOD, frame=NUMBER, anew=True)
     browser.type("#field", "123", frame=CVV)
     browser.click(PAY)
     lands(browser)
     assert sorted(Payment.objects.values_list("status", flat=True)) == ["APPROVED", "DECLINED"]
+
+
+def test_the_banks_page_opens_in_place_in_other_engines(
+    opened: Open, shop: Shop, site: str, shop_site: Shopfront
+) -> None:
+    """Frames of three documents speak to each other; closed, the form is back with the card and without its code."""
+    secure = shop.api_of(shop.open_channel("secure", three_d_secure=True))
+    address = {"billing.street1": "12 Main Street", "billing.city": "Berlin", "billing.postcode": "10115"}
+    browser = go(opened, shop_site.widget(site, checkout(secure, **address, **{"billing.country": "DE"})))
+    fill(browser, PASS)
+    browser.click(PAY)
+    browser.click(".wpwl-sheet-challenge .wpwl-close")
+    come_back(browser)
+    browser.type("#field", "123", frame=CVV)
+    browser.click(PAY)
+    browser.enter_frame(browser.find(".wpwl-sheet-frame"))
+    browser.wait_for("return document.querySelector('#code')")
+    browser.run("document.querySelector('#code').value = arguments[0]", CODE)
+    browser.run("document.querySelector('button[value=code]').click()")
+    browser.enter_frame(None)
+    lands(browser)
+    assert Payment.objects.get(status="APPROVED").brand == "VISA"
+
+
+def test_a_wallets_sheet_pays_in_other_engines(opened: Open, api: Api, site: str, shop_site: Shopfront) -> None:
+    browser = go(opened, shop_site.widget(site, checkout(api), brands="WALLET2 VISA"))
+    for _ in range(2):
+        browser.click(".wpwl-form-WALLET2 .wpwl-button-pay")
+        browser.click(".wpwl-sheet-wallet .wpwl-close")
+        browser.wait_for("return !document.querySelector('.wpwl-sheet-wallet')")
+    browser.click(".wpwl-form-WALLET2 .wpwl-button-pay")
+    browser.click(".wpwl-sheet-wallet .wpwl-button-pay")
+    lands(browser)
+    assert Payment.objects.get().brand == "WALLET2"
 
 
 def test_an_expired_card_is_renewed_in_other_engines(opened: Open, api: Api, site: str, shop_site: Shopfront) -> None:

@@ -24,6 +24,7 @@ from config.clients.render import render_generated_files
 from gateway.core.result_codes import RESULT_CODES, ResultFamily, find_result_family
 from gateway.models import Payment
 from gateway.portal.client_packages import CLIENTS_DIR, list_client_packages
+from tests.support.doc_blocks import SITE, list_blocks
 from tests.support.fixtures import Shop
 from tests.support.later_version import newer_than
 from tests.support.webhook_delivery import deliver
@@ -166,6 +167,74 @@ def test_an_installed_package_pays_and_reads_webhooks(
     told = run(*command, newer, committed.api.token, committed.channel.entity_id, webhooks, folder=tmp_path)
     assert json.loads(told) == OUTCOMES
     assert Payment.objects.filter(payment_type="PA").count() == before + 2
+
+
+BEFORE_SAMPLES: Final = {
+    "python": """import json, sys
+from types import SimpleNamespace
+request = SimpleNamespace(**json.load(open(sys.argv[1]))["signed"])
+request.body = request.body.encode()
+""",
+    "javascript": """import { readFileSync } from "node:fs";
+const request = JSON.parse(readFileSync(process.argv[2], "utf8")).signed, rawBody = request.body;
+""",
+    "php": r"""<?php
+[, $guzzle, $messages] = $argv;
+require $guzzle;
+spl_autoload_register(static function (string $class): void {
+    $path = strtr(substr($class, strlen('Tollhouse\\')), '\\', '/');
+    require getcwd() . "/vendor/tollhouse/client/src/$path.php";
+});
+$request = json_decode(file_get_contents($messages), true)['signed'];
+""",
+}
+"""What a reader's own server has: a webhook that was sent to it; the packages of PHP are found."""
+AFTER_SAMPLES: Final = {
+    "python": "print(event.type)",
+    "javascript": "console.log(event.type)",
+    "php": "echo $event->type;",
+}
+FROM_THE_SERVER: Final = {
+    "file_get_contents('php://input')": "$request['body']",
+    "getallheaders()": "$request['headers']",
+}
+
+
+@pytest.mark.parametrize(
+    ("language", "block", "ending", "prepare"),
+    [
+        ("python", "python", "py", prepare_python),
+        ("javascript", "js", "mjs", prepare_node),
+        ("php", "php", "php", prepare_php),
+    ],
+)
+def test_the_samples_of_a_package_s_readme_run(
+    language: str,
+    block: str,
+    ending: str,
+    prepare: Callable[[Http, Path], list[str | Path]],
+    tmp_path: Path,
+    client: Http,
+    live_server: LiveServer,
+    committed: Shop,
+    webhooks: Path,
+) -> None:
+    """All of its code as one program, word for word but for the address, the keys and the message of its reader."""
+    samples = [one.text for one in list_blocks(f"../clients/{language}/README.md") if one.language == block]
+    assert len(samples) == 3
+    secret = json.loads(webhooks.read_text())["signed"]["secret"]
+    text = "\n".join(samples).replace(SITE, live_server.url).replace("64 hex digits or whsec_…", secret)
+    text = re.sub(r"(token\W{1,4})…", rf"\g<1>{committed.api.token}", text)
+    text = re.sub(r"(entity_?[Ii]d\W{1,4})…", rf"\g<1>{committed.channel.entity_id}", text)
+    for words, own in FROM_THE_SERVER.items():
+        text = text.replace(words, own)
+    assert "…" not in text
+    program, _story, *more = prepare(client, tmp_path)
+    (tmp_path / f"all.{ending}").write_text(f"{BEFORE_SAMPLES[language]}{text}\n{AFTER_SAMPLES[language]}\n")
+    told = run(program, f"all.{ending}", *more, webhooks, folder=tmp_path)
+    made = Payment.objects.filter(amount__gt=7).order_by("created_at").values_list("payment_type", "status")
+    assert list(made) == [(kind, "APPROVED") for kind in ("PA", "CP", "RF", "RV")]
+    assert told.split()[-1] == "PAYMENT"
 
 
 def test_the_command_line_pays_and_is_refused(

@@ -17,7 +17,8 @@ _FENCE: Final = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocBlock:
-    """A block of code. ``page``: the file below docs/. ``heading``: the section it stands in."""
+    """A block of code. ``page``: the file below docs/. ``heading``: the section it stands in, empty above
+    the first."""
 
     page: str
     heading: str
@@ -32,7 +33,7 @@ def list_blocks(page: str) -> list[DocBlock]:
     return [
         DocBlock(
             page=page,
-            heading=re.findall(r"^##+ (.+)$", typed[: found.start()], re.MULTILINE)[-1],
+            heading=["", *re.findall(r"^##+ (.+)$", typed[: found.start()], re.MULTILINE)][-1],
             language=found[1],
             text=found[2],
         )

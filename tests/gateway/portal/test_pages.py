@@ -220,6 +220,7 @@ def test_the_start_page_shows_the_ways_in() -> None:
     assert {"/docs/", "/docs/reference/payment", "/testdata", "/admin/"} <= set(Links(text).links)
     assert settings.GATEWAY_BASE_URL in text
     assert "test environment" in text
+    assert ". var/demo.env" in text, "where the sample's token comes from"
 
 
 def test_an_unknown_page_is_a_page_that_helps_and_an_unknown_api_path_is_json() -> None:

@@ -28,39 +28,54 @@ __all__ = ("recorder",)
 
 ROOT: Final = DOCS.parent
 HERE: Final = "tests/gateway/portal/test_typed_samples.py"
+GUIDE: Final = "tests/connectors/guide.py"
 RUN_BY: Final = {
-    ("adding-a-connector.md", "python"): "tests/connectors/guide.py",
-    ("adding-a-connector.md", "diff"): "tests/connectors/guide.py",
-    ("back-office.md", "bash"): HERE,
-    ("chargebacks.md", "bash"): HERE,
-    ("chargebacks.md", "json"): "tests/chargebacks/test_alert_intake.py",
-    ("clients.md", "python"): HERE,
-    ("clients.md", "js"): HERE,
-    ("clients.md", "php"): HERE,
-    ("clients.md", "json"): HERE,
-    ("follow-ups.md", "bash"): HERE,
-    ("market.md", "bash"): HERE,
-    ("migrating.md", "bash"): "tests/scenarios/test_moving_here.py",
-    ("network-tokens.md", "bash"): "tests/gateway/payments/test_network_tokens.py",
-    ("network-tokens.md", "json"): "tests/gateway/payments/test_network_tokens.py",
-    ("payment-links.md", "bash"): HERE,
-    ("personal-data.md", "bash"): HERE,
-    ("plug-ins.md", "bash"): HERE,
-    ("plug-ins.md", "python"): HERE,
-    ("quick-start.md", "bash"): HERE,
-    ("sample-shop.md", "bash"): "tests/browser/test_sample_shops.py",
-    ("theming.md", "css"): HERE,
-    ("widget.md", "html"): "tests/browser/test_docs_guides.py",
+    ("adding-a-connector.md", "1. The mapping", "python"): GUIDE,
+    ("adding-a-connector.md", "2. The connector", "python"): GUIDE,
+    ("adding-a-connector.md", "3. Registering it", "diff"): GUIDE,
+    ("adding-a-connector.md", "4. The conformance kit", "diff"): GUIDE,
+    ("adding-a-connector.md", "4. The conformance kit", "python"): GUIDE,
+    ("adding-a-connector.md", "5. Tests of the mapping", "python"): GUIDE,
+    ("adding-a-connector.md", "6. A peer that you did not write", "python"): GUIDE,
+    ("back-office.md", "What is kept", "bash"): HERE,
+    ("chargebacks.md", "Alerts and inquiries before it", "bash"): HERE,
+    ("chargebacks.md", "Alerts and inquiries before it", "json"): "tests/chargebacks/test_alert_intake.py",
+    ("clients.md", "An assistant that reads", "json"): HERE,
+    ("clients.md", "Pay, capture, refund", "js"): HERE,
+    ("clients.md", "Pay, capture, refund", "php"): HERE,
+    ("clients.md", "Pay, capture, refund", "python"): HERE,
+    ("clients.md", "Verify a webhook", "js"): HERE,
+    ("clients.md", "Verify a webhook", "php"): HERE,
+    ("clients.md", "Verify a webhook", "python"): HERE,
+    ("follow-ups.md", "Authorise first", "bash"): HERE,
+    ("follow-ups.md", "Capture", "bash"): HERE,
+    ("market.md", "Months of trade", "bash"): HERE,
+    ("migrating.md", "What changes in your client", "bash"): "tests/scenarios/test_moving_here.py",
+    ("network-tokens.md", "Switch it on", "json"): "tests/gateway/payments/test_network_tokens.py",
+    ("network-tokens.md", "What the network tells", "bash"): "tests/gateway/payments/test_network_tokens.py",
+    ("payment-links.md", "A page for a checkout", "bash"): HERE,
+    ("personal-data.md", "Erase and export", "bash"): HERE,
+    ("plug-ins.md", "django-payments", "bash"): HERE,
+    ("plug-ins.md", "django-payments", "python"): HERE,
+    ("plug-ins.md", "pretix", "bash"): HERE,
+    ("quick-start.md", "Get ready", "bash"): HERE,
+    ("quick-start.md", "Give money back", "bash"): HERE,
+    ("sample-shop.md", "Start it", "bash"): "tests/browser/test_sample_shops.py",
+    ("theming.md", "Custom properties", "css"): HERE,
+    ("theming.md", "Rules of your own", "css"): HERE,
+    ("widget.md", "Fast checkout", "html"): "tests/browser/test_docs_guides.py",
+    ("widget.md", "Wallets: options and events", "html"): "tests/browser/test_docs_guides.py",
 }
-"""(page, language) of a sample that is typed → the test that runs it."""
+"""(page, section, language) of samples that are typed → the test that runs them. A test reads the only block of a
+section (``read_block``) or all of a page, so that none stands beside one that is run."""
 PAGES: Final = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
 ID: Final = API_SAMPLES["authorise"].answer["id"]
 
 
 def test_every_typed_sample_is_run_by_a_test() -> None:
-    typed = {(one.page, one.language) for page in PAGES for one in list_blocks(page) if one.language != "sh"}
-    assert typed == set(RUN_BY)
-    for (page, _language), test in RUN_BY.items():
+    blocks = [one for page in PAGES for one in list_blocks(page) if one.language != "sh"]
+    assert {(one.page, one.heading, one.language) for one in blocks} == set(RUN_BY)
+    for (page, _heading, _language), test in RUN_BY.items():
         assert page in (ROOT / test).read_text(encoding="utf-8"), (page, test)
 
 
@@ -182,6 +197,41 @@ def test_the_commands_of_a_page_are_known_with_their_options(page: str) -> None:
         app = known[name]
         command = load_command_class(app, name) if isinstance(app, str) else app
         command.create_parser("manage.py", name).parse_args(words)
+
+
+def test_every_command_of_the_command_line_is_known_with_its_options() -> None:
+    """`tollhouse …`, in blocks and within sentences, of docs/ and of the packages' own pages."""
+    texts = [path.read_text(encoding="utf-8") for path in (*DOCS.rglob("*.md"), *CLIENTS_DIR.rglob("README.md"))]
+    found = re.findall(r"(?:^|`)tollhouse ([a-z][^`\n|]*)", "\n".join(texts), re.MULTILINE)
+    lines = [line for one in found if (line := shlex.split(one.partition(" < ")[0], comments=True))]
+    assert len(lines) > 20
+    program = """
+import json, sys
+from tollhouse.cli.main import SERVER_COMMANDS, build_parser
+for words in json.load(sys.stdin):
+    if words[0] not in SERVER_COMMANDS:
+        build_parser().parse_args(words)
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", program], env={"PYTHONPATH": str(CLIENTS_DIR / "python/src")},
+        input=json.dumps(lines), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_every_target_of_make_that_a_page_names_is_there() -> None:
+    """In blocks of any kind, indented ones too, and within sentences where it is written as code."""
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    fence = re.compile(r"^```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+    named: set[tuple[str, str]] = set()
+    for path in [*ROOT.glob("*.md"), *DOCS.rglob("*.md"), ROOT / "tests/README.md"]:
+        text = path.read_text(encoding="utf-8")
+        blocks = "\n".join(fence.findall(text))
+        found = re.findall(r"^(?:\$ )?make ([a-z-]+)", blocks, re.MULTILINE)
+        found += re.findall(r"(?:^ {4}|`)make ([a-z-]+)", text, re.MULTILINE)
+        named |= {(path.name, target) for target in found}
+    assert len({target for _, target in named}) > 10
+    assert {one for one in named if one[1] not in targets} == set()
 
 
 @pytest.mark.parametrize(
