@@ -91,14 +91,15 @@ def parse_answer_file(content: bytes, key: Secret, *, file: UUID) -> dict[UUID, 
 
 def _parse_update(place: int, fields: Sequence[str]) -> CardUpdate:
     _, _, answer, number, month, year = fields
+    if answer not in UpdaterAnswer.__members__:
+        raise AccountUpdateFileError(f"line {place}: says an answer that there is not")
     update = CardUpdate(
-        answer=UpdaterAnswer(answer) if answer in UpdaterAnswer else UpdaterAnswer.NO_CHANGE,
+        answer=UpdaterAnswer(answer),
         number=Secret(number) if number else None,
         expiry_month=month,
         expiry_year=year,
     )
-    fault = "says an answer that there is not" if answer not in UpdaterAnswer else find_update_fault(update)
-    if fault:
+    if fault := find_update_fault(update):
         raise AccountUpdateFileError(f"line {place}: {fault}")
     return update
 

@@ -17,7 +17,7 @@ from uuid import UUID
 
 from django.db.models import Model
 
-from gateway.catalogue.endpoints import FOLLOW_UP_ENDPOINT
+from gateway.catalogue.endpoints import FOLLOW_UP_ENDPOINT, UPDATE_REGISTRATION_ENDPOINT, Endpoint
 from gateway.catalogue.parse import ParameterError, Parameters
 from gateway.connectors.acquirer_message import flatten_body
 from gateway.connectors.means import Card, Means
@@ -247,6 +247,22 @@ def delete_registration(registration: Registration, change: ChangeRequest) -> Pa
 def delete_registration_by_hand(registration: Registration, *, path: str, ip: str | None) -> Payment:
     """Delete as the API does, without a request of the API. ``path``: what the request log shows. Raises
     RequestRefusedError."""
+    return delete_registration(
+        *_prepare_change_by_hand(registration, FOLLOW_UP_ENDPOINT, {"paymentType": "RV"}, path, ip)
+    )
+
+
+def set_account_updates_by_hand(registration: Registration, *, wanted: bool, path: str, ip: str | None) -> Payment:
+    """Let the account updater be asked about a stored card, or not, as the API does by ``accountUpdater``. Raises
+    RequestRefusedError."""
+    sent = {"accountUpdater": "true" if wanted else "false"}
+    return update_registration(*_prepare_change_by_hand(registration, UPDATE_REGISTRATION_ENDPOINT, sent, path, ip))
+
+
+def _prepare_change_by_hand(
+    registration: Registration, endpoint: Endpoint, sent: Mapping[str, str], path: str, ip: str | None
+) -> tuple[Registration, ChangeRequest]:
+    """The registration as it is now, and a change of it that no request of the API asked for."""
     trace = RequestTrace(
         request=identifiers.row_id(),
         method="POST",
@@ -256,11 +272,10 @@ def delete_registration_by_hand(registration: Registration, *, path: str, ip: st
         entity=registration.channel_id,
     )
     channel = registration.channel
-    parameters = FOLLOW_UP_ENDPOINT.catalogue.parse([("entityId", channel.entity_id), ("paymentType", "RV")])
+    parameters = endpoint.catalogue.parse([("entityId", channel.entity_id), *sent.items()])
     found = find_registration(registration.pk, registration.merchant, channel)
     now = clock.merchant_now(registration.merchant)
-    change = ChangeRequest(merchant=registration.merchant, now=now, trace=trace, parameters=parameters)
-    return delete_registration(found, change)
+    return found, ChangeRequest(merchant=registration.merchant, now=now, trace=trace, parameters=parameters)
 
 
 def extend_registration(registration: Registration, change: ChangeRequest) -> Payment:
@@ -298,7 +313,7 @@ def update_registration(registration: Registration, change: ChangeRequest) -> Pa
         )
         raise RequestRefusedError(CARD_EXPIRED_CODE, [error])
     changes = {"details": details, "request": deep_merge(registration.request, echo), "brand": brand, **sealed}
-    if sealed or RENEWED_FIELDS.intersection(sent):
+    if sealed or any(name in sent for name in RENEWED_FIELDS):
         changes |= FORGET_ACCOUNT_UPDATE
     return _write_registration_change(
         registration, UPDATE_REGISTRATION_TYPE, {**changes, "updated_at": change.now}, change

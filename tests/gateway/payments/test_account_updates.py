@@ -12,6 +12,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from django.contrib.auth.models import User
 from django.core.exceptions import ImproperlyConfigured
 from django.test import override_settings
 from django.urls import reverse
@@ -57,6 +58,7 @@ from gateway.models import (
 from gateway.payments import account_update_batch, account_updates, registrations, webhook_payloads
 from gateway.payments.account_update_batch import list_due_cards, run_account_updater
 from gateway.payments.network_tokens import call_token_service_when_due
+from gateway.scheduling.models import Job
 from gateway.vault.sealing import current_vault
 from tests.support.client import Answer, Api
 from tests.support.clock import pass_time
@@ -328,8 +330,7 @@ def test_a_schedules_run_is_charged_to_the_new_number(updating: Shop) -> None:
     stored = store(updating.api, NEW_NUMBER)
     job = _schedule(updating.api, stored)
     pass_time(updating.api, days=2)
-    run = updating.api.get(f"/v1/schedules/{job}").body
-    assert run["schedule"]["state"] == "ACTIVE" if "schedule" in run else True
+    assert Job.objects.get(pk=job).state == "ACTIVE"
     assert card_of(stored)[0] == RENEWED_NUMBERS["VISA"]
     charged = Payment.objects.filter(registration=stored, payment_type="DB").latest("id")
     assert charged.answer["card"]["last4Digits"] == RENEWED_NUMBERS["VISA"][-4:]
@@ -341,8 +342,6 @@ def test_a_schedules_run_is_charged_to_the_new_number(updating: Shop) -> None:
     ids=["closed", "contact holder"],
 )
 def test_a_schedule_of_a_closed_card_stops(updating: Shop, number: str, reason: str) -> None:
-    from gateway.scheduling.models import Job
-
     stored = store(updating.api, number)
     job = _schedule(updating.api, stored)
     pass_time(updating.api, days=2)
@@ -421,15 +420,14 @@ def test_cards_that_expire_first_are_asked_about_first_and_more_often(updating: 
     assert list_due_cards() == [UUID(soon), UUID(late)]
     run_account_updater()
     assert list_due_cards() == []
-    pass_time(updating.api, days=31)
-    assert list_due_cards() == [UUID(soon), UUID(late)]
+    pass_time(updating.api, days=31)  # which runs the timers
+    assert (statuses(soon), statuses(late)) == (["NO_CHANGE"] * 2, ["NO_CHANGE"] * 2)
     month = clock.merchant_now(Registration.objects.get(pk=soon).merchant) + timedelta(days=30)
     Registration.objects.filter(pk=soon).update(
         details={"card": {"bin": "411111", "expiryMonth": f"{month:%m}", "expiryYear": f"{month:%Y}"}}
     )
-    run_account_updater()
     pass_time(updating.api, days=8)
-    assert list_due_cards() == [UUID(soon)]
+    assert (statuses(soon), statuses(late)) == (["NO_CHANGE"] * 3, ["NO_CHANGE"] * 2)
 
 
 def test_cards_of_no_use_are_not_asked_about(updating: Shop) -> None:
@@ -547,8 +545,8 @@ def test_a_file_that_is_sent_after_a_fault_is_the_same_and_one_that_cannot_be_is
     assert (len(updater.sent), len(set(updater.sent))) == (5, 1)
     assert (file.state, file.fault, file.content, statuses(stored)) == ("GIVEN_UP", "down", None, ["UNANSWERED"])
     assert list_due_cards() == []
-    pass_time(updating.api, days=2)
-    assert list_due_cards() == [UUID(stored)]
+    pass_time(updating.api, days=2)  # which runs the timers
+    assert statuses(stored) == ["UNANSWERED", "WAITING"]
 
 
 def test_a_file_without_an_answer_is_given_up_after_ten_days(updater: Updater, updating: Shop) -> None:
@@ -593,9 +591,43 @@ def test_an_erased_card_is_not_written_back(updating: Shop) -> None:
 def test_a_live_channel_has_updates_only_with_an_updater() -> None:
     faults = d.DocumentFaults()
     CHANNEL_SECTION.shape({"accountUpdater": True}, "channel", faults)
-    assert "GATEWAY_ACCOUNT_UPDATER" in str(faults.found)
+    assert "GATEWAY_ACCOUNT_UPDATER" in str(faults)
     name = "gateway.connectors.simulator.account_updater:SIMULATED_ACCOUNT_UPDATER"
     with override_settings(GATEWAY_ACCOUNT_UPDATER=name):
         assert load_account_updater() is SIMULATED_ACCOUNT_UPDATER
     with override_settings(GATEWAY_ACCOUNT_UPDATER="nowhere:NAME"), pytest.raises(ImproperlyConfigured):
         load_account_updater()
+
+
+# --- back office -----------------------------------------------------------------------------------------------------
+
+
+def test_the_registrations_page_shows_what_was_asked_and_keeps_a_card_out(updating: Shop) -> None:
+    stored = store(updating.api, CONTACT_HOLDER)
+    charge(updating.api, stored)
+    office = signed_in(person("clerk", Role.CLERK, updating.merchant))
+    page = reverse("admin:gateway_registration_change", args=[UUID(stored)])
+    shown = office.get(page).content.decode()
+    assert "the holder has to be asked" in shown
+    assert "700.601.001" in shown
+    assert "before a payment" in shown
+    switch = reverse("admin:gateway_registration_updates", args=[UUID(stored)])
+    assert office.get(switch).status_code == 403
+    for wanted, said in (("false", "false"), ("true", "true")):
+        assert office.post(switch, {"wanted": wanted}).status_code == 302
+        assert Registration.objects.get(pk=stored).request["accountUpdater"] == said
+        entry = AuditEntry.objects.latest("id")
+        assert (entry.action, (entry.after or {})["accountUpdater"]) == ("change", said)
+    assert "Do not ask any more" in office.get(page).content.decode()
+    auditor = signed_in(person("auditor", Role.AUDITOR, updating.merchant))
+    assert auditor.post(switch, {"wanted": "false"}).status_code == 403
+
+
+def test_files_are_listed_for_those_who_run_the_installation(updating: Shop) -> None:
+    store(updating.api, PLAIN)
+    run_account_updater()
+    name = AccountUpdateFile.objects.get().id.hex
+    address = reverse("admin:gateway_accountupdatefile_changelist")
+    root = User.objects.create_superuser("root")
+    assert name in signed_in(root).get(address).content.decode()
+    assert signed_in(person("clerk", Role.CLERK, updating.merchant)).get(address).status_code == 403
