@@ -2889,7 +2889,10 @@ class Migration(migrations.Migration):
                 ("answered_at", models.DateTimeField(null=True)),
             ],
             options={
-                "indexes": [models.Index(fields=["registration", "asked_at"], name="account_update_registration")],
+                "indexes": [
+                    models.Index(fields=["registration", "asked_at"], name="account_update_registration"),
+                    models.Index(fields=["asked_at"], name="account_update_asked"),
+                ],
             },
         ),
         migrations.CreateModel(

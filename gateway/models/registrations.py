@@ -162,7 +162,10 @@ class AccountUpdate(models.Model):
     answered_at = models.DateTimeField(null=True)
 
     class Meta:
-        indexes = [models.Index(fields=["registration", "asked_at"], name="account_update_registration")]
+        indexes = [
+            models.Index(fields=["registration", "asked_at"], name="account_update_registration"),
+            models.Index(fields=["asked_at"], name="account_update_asked"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.registration_id} ({self.status})"

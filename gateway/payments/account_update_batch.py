@@ -24,8 +24,8 @@ from gateway.connectors.account_updaters import load_account_updater
 from gateway.core import clock, identifiers
 from gateway.db.statement import execute_sql
 from gateway.models import AccountUpdate, AccountUpdateFile, Merchant, Registration
-from gateway.payments.account_updates import OPT_OUT_PARAMETER, apply_card_update, build_inquiry
-from gateway.timers.registry import Timer
+from gateway.payments.account_updates import CHANGING_ANSWERS, OPT_OUT_PARAMETER, apply_card_update, build_inquiry
+from gateway.timers.registry import MAX_SWEPT_ROWS, Timer
 
 UPDATE_INTERVAL: Final = timedelta(days=30)
 """A stored card is asked about so often,"""
@@ -43,6 +43,8 @@ FILE_RETRIES: Final = (
 """Delays between tries to send a file; after the last one it is given up, and its cards are asked about anew."""
 FILE_LEASE: Final = timedelta(minutes=5)
 ANSWER_POLL_INTERVAL: Final = timedelta(minutes=10)
+UPDATE_RETENTION: Final = timedelta(days=400)
+"""How long questions that changed nothing are kept."""
 ANSWER_LIMIT: Final = timedelta(days=10)
 """A file without an answer that can be read is given up so long after it was made."""
 MAX_FAULT_CHARS: Final = 200
@@ -84,6 +86,7 @@ def run_account_updater(_merchant: Merchant | None = None) -> int:
     updater = load_account_updater()
     if updater is None:
         return 0
+    _purge_questions()
     made = 0
     while made < MAX_FILES_PER_RUN and build_next_file(updater) is not None:
         made += 1
@@ -97,6 +100,13 @@ def run_account_updater(_merchant: Merchant | None = None) -> int:
                 row.due_at = lease
                 done += _advance_file(updater, row)
     return done
+
+
+def _purge_questions() -> None:
+    """Delete old questions that changed nothing; what changed a card is its history."""
+    old = AccountUpdate.objects.filter(asked_at__lt=clock.real_now() - UPDATE_RETENTION)
+    rows = old.exclude(status__in=[*CHANGING_ANSWERS, AccountUpdate.Status.WAITING]).order_by("asked_at")
+    AccountUpdate.objects.filter(pk__in=list(rows.values_list("pk", flat=True)[:MAX_SWEPT_ROWS])).delete()
 
 
 def list_due_cards() -> list[UUID]:

@@ -127,7 +127,7 @@ def refresh_stored_card(registration: Registration) -> Registration:
         row.save(force_insert=True)
         metrics.count_account_update("real time", row.status)
         return registration
-    if apply_card_update(row, update, added=True) not in CHANGING_ANSWERS:
+    if apply_card_update(row, update, added=True) in (AccountUpdate.Status.NO_CHANGE, AccountUpdate.Status.UNKNOWN):
         return registration
     return registrations.find_registration(registration.pk, registration.merchant, registration.channel)
 
@@ -249,7 +249,12 @@ def _list_changes(
         return said, changes if owner.account_update != said else {}
     card = {"expiryMonth": update.expiry_month, "expiryYear": update.expiry_year}
     if update.number is not None:
-        if update.number == current_vault().open(owner.means_sealed or b"", owner.id):
+        try:
+            same = update.number == current_vault().open(owner.means_sealed or b"", owner.id)
+        except VaultError as fault:
+            log.error("account_update_unreadable", registration=owner.id.hex, why=str(fault))
+            return AccountUpdate.Status.UNANSWERED, {}
+        if same:
             said = changes["account_update"] = AccountUpdate.Status.NEW_EXPIRY
         else:
             known = CardNumber.of(update.number)

@@ -631,3 +631,28 @@ def test_files_are_listed_for_those_who_run_the_installation(updating: Shop) -> 
     root = User.objects.create_superuser("root")
     assert name in signed_in(root).get(address).content.decode()
     assert signed_in(person("clerk", Role.CLERK, updating.merchant)).get(address).status_code == 403
+
+
+# --- how long questions are kept -------------------------------------------------------------------------------------
+
+
+def test_old_questions_go_but_those_that_changed_a_card(updating: Shop) -> None:
+    changed, unchanged = store(updating.api, NEW_NUMBER), store(updating.api, PLAIN)
+    run_account_updater()
+    AccountUpdate.objects.update(asked_at=clock.real_now() - timedelta(days=401))
+    Channel.objects.update(account_updater=False)
+    run_account_updater()
+    assert (statuses(changed), statuses(unchanged)) == (["NEW_NUMBER"], [])
+
+
+def test_a_number_that_does_not_open_any_more_holds_no_file_up(updating: Shop) -> None:
+    stored, other = store(updating.api, NEW_NUMBER), store(updating.api, NEW_EXPIRY)
+    account_update_batch.build_next_file(SIMULATED_ACCOUNT_UPDATER)
+    Registration.objects.filter(pk=stored).update(means_sealed=b"broken")
+    run_account_updater()
+    assert (statuses(stored), statuses(other)) == (["UNANSWERED"], ["NEW_EXPIRY"])
+    Registration.objects.filter(pk=other).update(means_sealed=b"broken", account_update="")
+    AccountUpdate.objects.all().delete()
+    run_account_updater()
+    assert (statuses(stored), statuses(other)) == (["UNANSWERED"], ["UNANSWERED"])
+    assert charge(updating.api, stored).status == 400
