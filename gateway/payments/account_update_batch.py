@@ -24,7 +24,7 @@ from gateway.connectors.account_updaters import load_account_updater
 from gateway.core import clock, identifiers
 from gateway.db.statement import execute_sql
 from gateway.models import AccountUpdate, AccountUpdateFile, Merchant, Registration
-from gateway.payments.account_updates import CHANGING_ANSWERS, OPT_OUT_PARAMETER, apply_card_update, build_inquiry
+from gateway.payments.account_updates import CHANGING_ANSWERS, OPT_OUT_PARAMETER, apply_card_update, build_card_inquiry
 from gateway.timers.registry import MAX_SWEPT_ROWS, Timer
 
 UPDATE_INTERVAL: Final = timedelta(days=30)
@@ -47,7 +47,7 @@ UPDATE_RETENTION: Final = timedelta(days=400)
 """How long questions that changed nothing are kept."""
 ANSWER_LIMIT: Final = timedelta(days=10)
 """A file without an answer that can be read is given up so long after it was made."""
-MAX_FAULT_CHARS: Final = 200
+MAX_FILE_FAULT_CHARS: Final = 200
 
 log = structlog.get_logger(__name__)
 
@@ -140,7 +140,7 @@ def build_next_file(updater: AccountUpdater) -> AccountUpdateFile | None:
             sequence=owner.sequence,
             asked_at=clock.merchant_now(owner.merchant),
         )
-        inquiry = build_inquiry(row, owner)
+        inquiry = build_card_inquiry(row, owner)
         if inquiry is None:  # logged; it is asked about again tomorrow
             row.file, row.status, row.answered_at = None, AccountUpdate.Status.UNANSWERED, row.asked_at
         else:
@@ -187,7 +187,7 @@ def _postpone_file(row: AccountUpdateFile, delay: timedelta | None, fault: str) 
     """Try again after ``delay``; give the file up where that is None, or it has waited too long."""
     now = clock.real_now()
     if delay is not None and now + delay < row.created_at + ANSWER_LIMIT:
-        _write_file(row, tries=row.tries + 1, due_at=now + delay, fault=fault[:MAX_FAULT_CHARS])
+        _write_file(row, tries=row.tries + 1, due_at=now + delay, fault=fault[:MAX_FILE_FAULT_CHARS])
         return
     with transaction.atomic():
         if _write_file(
@@ -195,7 +195,7 @@ def _postpone_file(row: AccountUpdateFile, delay: timedelta | None, fault: str) 
             state=AccountUpdateFile.State.GIVEN_UP,
             content=None,
             due_at=None,
-            fault=fault[:MAX_FAULT_CHARS] or "no answer came",
+            fault=fault[:MAX_FILE_FAULT_CHARS] or "no answer came",
         ):
             _close_questions(row)
 

@@ -78,7 +78,7 @@ def is_opted_out(registration: Registration) -> bool:
     return bool(registration.request.get(OPT_OUT_PARAMETER) == "false")
 
 
-def build_inquiry(row: AccountUpdate, registration: Registration) -> CardInquiry | None:
+def build_card_inquiry(row: AccountUpdate, registration: Registration) -> CardInquiry | None:
     """The question about a registration's card; None where its number does not open."""
     try:
         number = current_vault().open(registration.means_sealed or b"", registration.id)
@@ -114,7 +114,7 @@ def refresh_stored_card(registration: Registration) -> Registration:
         return registration
     row = AccountUpdate(registration_id=registration.pk, sequence=registration.sequence, asked_at=now)
     try:
-        inquiry = build_inquiry(row, registration)
+        inquiry = build_card_inquiry(row, registration)
         if inquiry is None:
             return registration
         update = _ask_within(updater, inquiry, REAL_TIME_DEADLINE_S)

@@ -76,7 +76,7 @@ PROVISION_RETRIES: Final = (
 """Delays between calls of a token service that gives no answer; after the last one the next payment asks again."""
 PROVISION_LEASE: Final = timedelta(minutes=2)
 PROVISION_BATCH: Final = 50
-MAX_EVENT_TRIES: Final = 5
+MAX_TOKEN_EVENT_TRIES: Final = 5
 """How often an event reads its token again that another change, of the registration or the token, was faster to."""
 
 log = structlog.get_logger(__name__)
@@ -267,7 +267,7 @@ def apply_token_event(reference: str, event: TokenEvent, *, expiry_month: str = 
     """Apply what a network tells of a token, and tell the merchant. ``expiry_month``, ``expiry_year``: two and four
     digits, of the event REPLACED. Returns False where the token is not known, or the event changes nothing: it was told
     before, or does not fit its state."""
-    for _ in range(MAX_EVENT_TRIES):
+    for _ in range(MAX_TOKEN_EVENT_TRIES):
         row = NetworkToken.objects.filter(reference=reference).exclude(reference="").first()
         changes = _list_event_changes(row, event, expiry_month, expiry_year) if row is not None else {}
         if row is None or not changes:
