@@ -5,6 +5,7 @@ Source: docs/decisions/0135; docs/account-updater.md.
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
@@ -63,6 +64,7 @@ from gateway.vault.sealing import current_vault
 from tests.support.client import Answer, Api
 from tests.support.clock import pass_time
 from tests.support.database import places_of
+from tests.support.doc_blocks import read_block
 from tests.support.fixtures import Shop
 from tests.support.office import person, signed_in
 
@@ -378,6 +380,20 @@ def test_a_holder_who_opted_out_is_not_asked_about(updating: Shop) -> None:
     assert list_due_cards() == [UUID(stored)]
     updating.api.post(f"/v1/registrations/{stored}", {"accountUpdater": "false"})
     assert list_due_cards() == []
+
+
+def test_the_samples_of_the_page_are_what_is_taken_and_shown(updating: Shop) -> None:
+    page = "account-updater.md"
+    sent = read_block(page, "Opt out", "bash")
+    shown = json.loads("{" + read_block(page, "What comes of it", "json") + "}")["accountUpdate"]
+    stored = store(updating.api, NEW_NUMBER)
+    charge(updating.api, stored)
+    told_there = updating.api.get(f"/v1/registrations/{stored}").body["accountUpdate"]
+    assert (told_there.keys(), told_there["answer"]) == (shown.keys(), shown["answer"])
+    path = sent.partition("gateway.example")[2].partition('"')[0].replace("$REGISTRATION_ID", stored)
+    [value] = [part.split("=")[1].strip() for part in sent.split("-d ") if part.startswith("accountUpdater=")]
+    assert updating.api.post(path, {"accountUpdater": value}).status == 200
+    assert Registration.objects.get(pk=stored).request["accountUpdater"] == value
 
 
 def test_a_wrong_value_is_named(updating: Shop) -> None:

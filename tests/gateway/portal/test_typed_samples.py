@@ -29,6 +29,8 @@ __all__ = ("recorder",)
 ROOT: Final = DOCS.parent
 HERE: Final = "tests/gateway/portal/test_typed_samples.py"
 RUN_BY: Final = {
+    ("account-updater.md", "bash"): "tests/gateway/payments/test_account_updates.py",
+    ("account-updater.md", "json"): "tests/gateway/payments/test_account_updates.py",
     ("adding-a-connector.md", "python"): "tests/connectors/guide.py",
     ("adding-a-connector.md", "diff"): "tests/connectors/guide.py",
     ("back-office.md", "bash"): HERE,
