@@ -149,6 +149,12 @@ NAVIGATION: Final[Sequence[tuple[str | Promise, Sequence[NavigationItem]]]] = (
                 right="gateway.view_bankmessage",
             ),
             NavigationItem(
+                title=_("Account updater"),
+                icon="update",
+                page="gateway.AccountUpdateFile",
+                right="gateway.view_accountupdatefile",
+            ),
+            NavigationItem(
                 title=_("Capture batches"),
                 icon="inventory",
                 page="gateway.CaptureBatch",

@@ -56,6 +56,10 @@ GATEWAY_VAULT_KMS: str = env.str("GATEWAY_VAULT_KMS", default="")
 # The token service of the card networks, package.module:NAME. Empty: the simulated one, and none in live.
 GATEWAY_TOKEN_SERVICE: str = env.str("GATEWAY_TOKEN_SERVICE", default="")
 
+# --- account updater --------------------------------------------------------------------------------------------
+# The account updater of the card networks, package.module:NAME. Empty: the simulated one, and none in live.
+GATEWAY_ACCOUNT_UPDATER: str = env.str("GATEWAY_ACCOUNT_UPDATER", default="")
+
 # --- limits -----------------------------------------------------------------------------------------------------
 # Largest body, bytes: twice a cart of 1,000 items with every field.
 GATEWAY_MAX_BODY_BYTES: int = env.int("GATEWAY_MAX_BODY_BYTES", default=4 * 1024 * 1024)

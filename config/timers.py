@@ -18,6 +18,7 @@ from gateway.connectors.sepa import timers as sepa
 from gateway.connectors.simulator import orders
 from gateway.notifications import bulk_replay
 from gateway.payments import (
+    account_update_batch,
     authorization_expiry,
     authorization_releases,
     bank_order_outcomes,
@@ -68,6 +69,7 @@ TIMERS: Final[tuple[registry.Timer, ...]] = (
     batched_captures.TIMER,
     registration_retention.TIMER,
     network_tokens.TIMER,
+    account_update_batch.TIMER,
     account_retention.TIMER,
     erasure_requests.TIMER,
     *scheduling.TIMERS,

@@ -6,6 +6,7 @@ Pages are built on gateway.backoffice.kit.base; gateway.access.permissions decid
 from gateway.backoffice.access import audit_log_pages, token_pages, user_pages
 from gateway.backoffice.acquirers import (
     account_pages,
+    account_update_file_pages,
     bank_order_pages,
     capture_batch_pages,
     mandate_pages,
@@ -23,6 +24,7 @@ from gateway.backoffice.webhooks import delivery_pages, endpoint_pages, webhook_
 
 __all__ = [
     "account_pages",
+    "account_update_file_pages",
     "approval_pages",
     "audit_log_pages",
     "authentication_pages",

@@ -67,6 +67,10 @@ CASCADES: Final = Counter(
     ["from_connector", "to_connector"],
     registry=PROCESS_REGISTRY,
 )
+ACCOUNT_UPDATES: Final = Counter(
+    "tollhouse_account_updates", "Questions to the account updater, by how and by answer", ["how", "answer"],
+    registry=PROCESS_REGISTRY,
+)  # fmt: skip
 
 
 def count_request(operation: str, status: int, seconds: float) -> None:
@@ -115,6 +119,11 @@ def count_failover(before: str, after: str) -> None:
 def count_cascade(before: str, after: str) -> None:
     """Count one declined payment that is authorized again, at another account."""
     CASCADES.labels(before, after).inc()
+
+
+def count_account_update(how: str, answer: str) -> None:
+    """Count one question to the account updater. ``how``: real time, or file."""
+    ACCOUNT_UPDATES.labels(how, answer).inc()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

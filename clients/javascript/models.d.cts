@@ -160,6 +160,8 @@ export interface Registration {
   readonly virtualAccount?: any;
   /** The card's network token, if it has one: status, last4Digits, expiry date. */
   readonly networkToken?: any;
+  /** What the account updater last changed of the card: answer, at. */
+  readonly accountUpdate?: any;
   /** Test environment only. */
   readonly testMode?: string;
   /** Names that were sent and that nothing knows; they changed nothing. */
@@ -2432,6 +2434,8 @@ export interface RegistrationRequest {
   testMode?: "EXTERNAL" | "INTERNAL";
   /** Optional. Format: true or false. 1 and 0 in their place, and any letter case, are taken and come back as true or false. true stores the payment data; the answer carries registration.id. */
   createRegistration?: boolean;
+  /** Optional. Format: true or false. 1 and 0 in their place, and any letter case, are taken and come back as true or false. false: the holder wants no updates of the stored card by the card networks' account updater. */
+  accountUpdater?: boolean;
   forex?: ForexParameters;
   card?: CardParameters;
   virtualAccount?: VirtualAccountParameters;
@@ -2467,6 +2471,8 @@ export interface UpdateRegistrationRequest {
   card?: CardParameters;
   bankAccount?: BankAccountParameters;
   virtualAccount?: VirtualAccountParameters;
+  /** Optional. Format: true or false. 1 and 0 in their place, and any letter case, are taken and come back as true or false. false: the holder wants no updates of the stored card by the card networks' account updater. */
+  accountUpdater?: boolean;
   customer?: CustomerParameters;
   billing?: BillingParameters;
   customParameters?: Record<string, string>;

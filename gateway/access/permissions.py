@@ -48,6 +48,7 @@ _TABLE: Final[Mapping[str, str]] = {
     "gateway.view_batchedcapture": "PMCA",
     "gateway.view_registration": "PMCDA",
     "gateway.delete_registration": "PMC",
+    "gateway.view_accountupdatefile": "P",
     "gateway.view_authentication": "PMCDA",
     # Erasing a shopper's data cannot be undone, and an export has all of it.
     "gateway.view_erasurerequest": "PMCA",

@@ -32,7 +32,8 @@ from gateway.catalogue.endpoints import (
 from gateway.catalogue.parse import Parameters
 from gateway.core import clock, identifiers
 from gateway.models import Payment, Registration
-from gateway.payments import registrations
+from gateway.payments import account_updates, registrations
+from gateway.payments.agreements import MERCHANT_INITIATED_USES, classify_agreement_use
 from gateway.payments.idempotency import IdempotencyClaim
 from gateway.payments.record_only_payments import resolve_success_code
 from gateway.payments.refusal import CHANNEL_NOT_CONFIGURED_CODE, RequestRefusedError
@@ -164,6 +165,8 @@ class OneClickView(IdempotentPostView):
             assert missing is not None
             raise missing
         responder = PaymentResponder(context, parameters, claim)
+        if classify_agreement_use(parameters) in MERCHANT_INITIATED_USES:
+            found = account_updates.refresh_stored_card(found)
         payment_request = build_payment_request(
             parameters,
             merchant=merchant,

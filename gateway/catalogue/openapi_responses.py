@@ -202,6 +202,7 @@ RESPONSE_SCHEMAS: Final[Mapping[str, ResponseSchema]] = {
             "bankAccount": _map("What is stored of a bank account; its number is masked."),
             "virtualAccount": _map("What is stored of a virtual account."),
             "networkToken": _map("The card's network token, if it has one: status, last4Digits, expiry date."),
+            "accountUpdate": _map("What the account updater last changed of the card: answer, at."),
             "testMode": _text("Test environment only.", "^(?:INTERNAL|EXTERNAL)$"),
         },
         ["id", "paymentBrand"],

@@ -7,6 +7,7 @@ from typing import Any, Final
 from zoneinfo import available_timezones
 
 from gateway.configuration.section import ConfigurationSection, ConfigurationTarget
+from gateway.connectors.account_updaters import load_account_updater
 from gateway.connectors.token_services import load_token_service
 from gateway.core import document as d
 from gateway.core.authorization_validity import EVERY_OTHER_BRAND, MAX_AUTHORIZATION_DAYS
@@ -21,7 +22,7 @@ _NAMES: Final[Mapping[str, str]] = {
     "timeZone": "time_zone", "descriptor": "descriptor", "authorizationKind": "authorization_kind",
     "authorizationDays": "authorization_days", "expiredCaptures": "expired_captures",
     "partialApprovals": "partial_approvals", "retryTiming": "retry_timing", "reversalHours": "reversal_hours",
-    "networkTokens": "network_tokens",
+    "networkTokens": "network_tokens", "accountUpdater": "account_updater",
 }  # fmt: skip
 """Document → column."""
 
@@ -45,6 +46,14 @@ def _network_tokens(value: Any, path: str, faults: d.DocumentFaults) -> bool:
     wanted = d.boolean_shape(value, path, faults)
     if wanted is True and load_token_service() is None:
         faults.add(path, "needs a token service: GATEWAY_TOKEN_SERVICE names none")
+    return wanted is True
+
+
+def _account_updater(value: Any, path: str, faults: d.DocumentFaults) -> bool:
+    """Whether the account updater is asked about stored cards; true needs one."""
+    wanted = d.boolean_shape(value, path, faults)
+    if wanted is True and load_account_updater() is None:
+        faults.add(path, "needs an account updater: GATEWAY_ACCOUNT_UPDATER names none")
     return wanted is True
 
 
@@ -85,6 +94,7 @@ _CHANNEL: Final = d.object_shape(
     retryTiming=d.optional_member(d.choice_shape(*Channel.RetryTiming.values)),
     reversalHours=d.optional_member(d.integer_shape(0, MAX_REVERSAL_HOURS)),
     networkTokens=d.optional_member(_network_tokens),
+    accountUpdater=d.optional_member(_account_updater),
 )
 
 

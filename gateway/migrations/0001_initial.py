@@ -205,6 +205,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("network_tokens", models.BooleanField(db_default=False, default=False)),
+                ("account_updater", models.BooleanField(db_default=False, default=False)),
                 (
                     "registration_days",
                     models.PositiveSmallIntegerField(
@@ -2743,6 +2744,8 @@ class Migration(migrations.Migration):
                 ("deleted_at", models.DateTimeField(null=True)),
                 ("merchant_use_blocked_at", models.DateTimeField(null=True)),
                 ("merchant_use_code", models.CharField(db_default="", default="", max_length=11)),
+                ("account_update", models.CharField(db_default="", default="", max_length=14)),
+                ("account_updated_at", models.DateTimeField(null=True)),
             ],
             options={
                 "indexes": [models.Index(fields=["merchant", "-created_at"], name="registration_merchant_time")],
@@ -2806,6 +2809,90 @@ class Migration(migrations.Migration):
                         fields=("reference",),
                         name="network_token_reference",
                     ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="AccountUpdateFile",
+            fields=[
+                (
+                    "id",
+                    models.UUIDField(
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("UNSENT", "not sent yet"),
+                            ("SENT", "sent"),
+                            ("ANSWERED", "answered"),
+                            ("GIVEN_UP", "given up"),
+                        ],
+                        default="UNSENT",
+                        max_length=8,
+                    ),
+                ),
+                ("cards", models.IntegerField()),
+                ("content", models.BinaryField(null=True)),
+                ("due_at", models.DateTimeField(db_index=True, null=True)),
+                ("tries", models.SmallIntegerField(default=0)),
+                ("fault", models.CharField(default="", max_length=200)),
+                ("created_at", models.DateTimeField()),
+                ("answered_at", models.DateTimeField(null=True)),
+            ],
+        ),
+        migrations.CreateModel(
+            name="AccountUpdate",
+            fields=[
+                (
+                    "id",
+                    models.UUIDField(
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                (
+                    "registration",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="account_updates",
+                        to="gateway.registration",
+                    ),
+                ),
+                (
+                    "file",
+                    models.ForeignKey(
+                        null=True, on_delete=django.db.models.deletion.PROTECT, to="gateway.accountupdatefile"
+                    ),
+                ),
+                ("sequence", models.IntegerField()),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[
+                            ("WAITING", "waiting for an answer"),
+                            ("NO_CHANGE", "nothing has changed"),
+                            ("NEW_NUMBER", "a new number"),
+                            ("NEW_EXPIRY", "a new expiry date"),
+                            ("CLOSED", "the account is closed"),
+                            ("CONTACT_HOLDER", "the holder has to be asked"),
+                            ("UNKNOWN", "the card is not known"),
+                            ("SUPERSEDED", "the stored card was changed meanwhile"),
+                            ("UNANSWERED", "no answer"),
+                        ],
+                        default="WAITING",
+                        max_length=14,
+                    ),
+                ),
+                ("asked_at", models.DateTimeField()),
+                ("answered_at", models.DateTimeField(null=True)),
+            ],
+            options={
+                "indexes": [
+                    models.Index(fields=["registration", "asked_at"], name="account_update_registration"),
+                    models.Index(fields=["asked_at"], name="account_update_asked"),
                 ],
             },
         ),

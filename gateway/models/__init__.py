@@ -29,7 +29,14 @@ from gateway.models.payments import (
 )
 from gateway.models.personal_data import AccountErasurePosition, ErasureRequest
 from gateway.models.processor_events import ProcessorEvent, ProcessorReportedPayment
-from gateway.models.registrations import Agreement, NetworkToken, PaymentToken, Registration
+from gateway.models.registrations import (
+    AccountUpdate,
+    AccountUpdateFile,
+    Agreement,
+    NetworkToken,
+    PaymentToken,
+    Registration,
+)
 from gateway.models.risk import (
     CardDecline,
     CardTestingCount,
@@ -76,6 +83,8 @@ __all__ = [
     "TOKEN_SCOPES",
     "AccessToken",
     "AccountErasurePosition",
+    "AccountUpdate",
+    "AccountUpdateFile",
     "AcquirerAccount",
     "AcquirerCost",
     "AcquirerExchange",

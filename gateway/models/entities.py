@@ -154,7 +154,7 @@ class Channel(Entity):
     brand; else by gateway.core.authorization_validity. ``reversal_hours``: how long a debit may be reversed;
     0 = until it is settled. ``exemptions``: which exemptions from strong authentication are asked for, as the section
     ``exemptions`` of the configuration has them; empty: none (gateway.threeds.exemption_rules). ``network_tokens``:
-    docs/decisions/0126.
+    docs/decisions/0126. ``account_updater``: docs/decisions/0135.
     """
 
     class Parameters(models.TextChoices):
@@ -217,6 +217,7 @@ class Channel(Entity):
         help_text="Accept an initialTransactionId that is not of this gateway: agreements made at another processor.",
     )
     network_tokens = models.BooleanField(default=False, db_default=False)
+    account_updater = models.BooleanField(default=False, db_default=False)
     registration_days = models.PositiveSmallIntegerField(
         null=True, blank=True, help_text="How long a registration is kept; empty keeps it until it is deleted."
     )

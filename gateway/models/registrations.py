@@ -18,7 +18,9 @@ class Registration(models.Model):
     parameters of a direct registration. ``payment``: the payment that made it (its own id for a direct one).
     ``sequence`` counts its changes: each expects the number it read. ``retain_until``: past it the registration
     cannot be used; None keeps it for good. ``merchant_use_blocked_at``: since then merchant-initiated payments with it
-    are declined with ``merchant_use_code``, until its holder makes a new agreement. Times are the merchant's clock.
+    are declined with ``merchant_use_code``, until its holder makes a new agreement. ``account_update``: the last thing
+    that the account updater said of its card, since the merchant changed it; ``account_updated_at``: when. Times are
+    the merchant's clock.
     """
 
     class Status(models.TextChoices):
@@ -41,6 +43,8 @@ class Registration(models.Model):
     retain_until = models.DateTimeField(null=True, db_index=True)
     merchant_use_blocked_at = models.DateTimeField(null=True)
     merchant_use_code = models.CharField(max_length=11, default="", db_default="")
+    account_update = models.CharField(max_length=14, default="", db_default="")
+    account_updated_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField(null=True)
     deleted_at = models.DateTimeField(null=True)
@@ -97,6 +101,74 @@ class NetworkToken(models.Model):
 
     def __str__(self) -> str:
         return f"{self.reference} ({self.status})"
+
+
+class AccountUpdateFile(models.Model):
+    """A file of stored cards that the account updater is asked about, and what became of it.
+
+    ``content``: the file as it is sent, encrypted with the key that the updater shares; None once it is answered or
+    given up. ``due_at``: when it is sent, or its answer is asked for, next; None when nothing is waited for. ``tries``:
+    to send it, without success. ``fault``: why its answer was refused, '' where none was. Times are real.
+    Source: docs/decisions/0135.
+    """
+
+    class State(models.TextChoices):
+        UNSENT = "UNSENT", _("not sent yet")
+        SENT = "SENT", _("sent")
+        ANSWERED = "ANSWERED", _("answered")
+        GIVEN_UP = "GIVEN_UP", _("given up")
+
+    id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
+    state = models.CharField(max_length=8, choices=State, default=State.UNSENT)
+    cards = models.IntegerField()
+    content = models.BinaryField(null=True)
+    due_at = models.DateTimeField(null=True, db_index=True)
+    tries = models.SmallIntegerField(default=0)
+    fault = models.CharField(max_length=200, default="")
+    created_at = models.DateTimeField()
+    answered_at = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return f"{self.id.hex} ({self.state})"
+
+
+class AccountUpdate(models.Model):
+    """One question to the account updater about a stored card, and its answer.
+
+    ``file``: the file that asked; None for a question in real time. ``sequence``: the registration's as it was asked
+    about: an answer is applied to no other. ``account_update`` of the registration takes the statuses that change it.
+    Times are the merchant's clock. Source: docs/decisions/0135.
+    """
+
+    class Status(models.TextChoices):
+        WAITING = "WAITING", _("waiting for an answer")
+        NO_CHANGE = "NO_CHANGE", _("nothing has changed")
+        NEW_NUMBER = "NEW_NUMBER", _("a new number")
+        NEW_EXPIRY = "NEW_EXPIRY", _("a new expiry date")
+        CLOSED = "CLOSED", _("the account is closed")
+        CONTACT_HOLDER = "CONTACT_HOLDER", _("the holder has to be asked")
+        UNKNOWN = "UNKNOWN", _("the card is not known")
+        SUPERSEDED = "SUPERSEDED", _("the stored card was changed meanwhile")
+        UNANSWERED = "UNANSWERED", _("no answer")
+
+    id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
+    registration = models.ForeignKey(
+        Registration, on_delete=models.PROTECT, db_index=False, related_name="account_updates"
+    )
+    file = models.ForeignKey(AccountUpdateFile, on_delete=models.PROTECT, null=True)
+    sequence = models.IntegerField()
+    status = models.CharField(max_length=14, choices=Status, default=Status.WAITING)
+    asked_at = models.DateTimeField()
+    answered_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["registration", "asked_at"], name="account_update_registration"),
+            models.Index(fields=["asked_at"], name="account_update_asked"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.registration_id} ({self.status})"
 
 
 class PaymentToken(models.Model):

@@ -76,6 +76,8 @@ PROVISION_RETRIES: Final = (
 """Delays between calls of a token service that gives no answer; after the last one the next payment asks again."""
 PROVISION_LEASE: Final = timedelta(minutes=2)
 PROVISION_BATCH: Final = 50
+MAX_TOKEN_EVENT_TRIES: Final = 5
+"""How often an event reads its token again that another change, of the registration or the token, was faster to."""
 
 log = structlog.get_logger(__name__)
 
@@ -265,12 +267,19 @@ def apply_token_event(reference: str, event: TokenEvent, *, expiry_month: str = 
     """Apply what a network tells of a token, and tell the merchant. ``expiry_month``, ``expiry_year``: two and four
     digits, of the event REPLACED. Returns False where the token is not known, or the event changes nothing: it was told
     before, or does not fit its state."""
-    row = NetworkToken.objects.filter(reference=reference).exclude(reference="").first()
-    if row is None:
-        return False
-    changes = _list_event_changes(row, event, expiry_month, expiry_year)
-    if not changes:
-        return False
+    for _ in range(MAX_TOKEN_EVENT_TRIES):
+        row = NetworkToken.objects.filter(reference=reference).exclude(reference="").first()
+        changes = _list_event_changes(row, event, expiry_month, expiry_year) if row is not None else {}
+        if row is None or not changes:
+            return False
+        if _write_event(row, changes):
+            return True
+    log.warning("network_token_event_overtaken", reference=reference, token_event=str(event))
+    return False
+
+
+def _write_event(row: NetworkToken, changes: dict[str, Any]) -> bool:
+    """Write what an event changes. False where the token or its registration was changed since it was read."""
     owner = Registration.objects.select_related("channel", "merchant").get(pk=row.registration_id)
     now = clock.merchant_now(owner.merchant)
     before = row.status

@@ -411,9 +411,10 @@ def submit_payment(
     submitted_at = since if since is not None else time.perf_counter()
     declined: Declined | None = None
     while True:
-        started = time.perf_counter()
+        prepared = _prepare_attempt(payment, connector, acquirer_request)
+        started = time.perf_counter()  # a token service's time is not the acquirer's
         with _trace_submission(payment, connector):
-            reply = _submit_to_acquirer(payment, connector, acquirer_request)
+            reply = _call_acquirer(payment, connector, prepared) if isinstance(prepared, AcquirerRequest) else prepared
         took, at = time.perf_counter() - started, clock.merchant_now(origin.merchant)
         duration_ms = int(took * 1000)
         outcome = (
@@ -445,11 +446,11 @@ def _trace_submission(payment: Payment, connector: Connector) -> tracing.TraceSp
     return tracing.trace_span("acquirer submit", ndc=ndc, **about)
 
 
-def _submit_to_acquirer(
+def _prepare_attempt(
     payment: Payment, connector: Connector, acquirer_request: AcquirerRequest
-) -> AcquirerReply | OutcomeUnknownError:
-    """Call one acquirer: its reply, or why there is none. An account whose secrets do not open is an unreachable
-    acquirer, because nothing was sent."""
+) -> AcquirerRequest | AcquirerReply:
+    """The request as one acquirer is sent it: with its account, and the card's network token. An account whose secrets
+    do not open is an unreachable acquirer, because nothing was sent: the reply of such a one."""
     try:
         account = load_connector_account(connector, payment.channel_id, payment.acquirer_merchant_id)
     except VaultError as fault:
@@ -457,13 +458,19 @@ def _submit_to_acquirer(
         return AcquirerReply(
             code=ACQUIRER_UNREACHABLE, received={"secrets": "they do not open"}, retryable_elsewhere=True
         )
-    acquirer_request = replace(
+    return replace(
         network_tokens.attach_network_token(payment, connector, acquirer_request),
         account=account,
         at=payment.called_at or acquirer_request.at,
         not_after=payment.send_by,
         trace_number=payment.trace_number,
     )
+
+
+def _call_acquirer(
+    payment: Payment, connector: Connector, acquirer_request: AcquirerRequest
+) -> AcquirerReply | OutcomeUnknownError:
+    """Call one acquirer: its reply, or why there is none."""
     try:
         reply = connector.submit(acquirer_request)
         verdict = risk_screening.evaluate_approval(payment, reply)

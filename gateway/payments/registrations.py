@@ -17,7 +17,7 @@ from uuid import UUID
 
 from django.db.models import Model
 
-from gateway.catalogue.endpoints import FOLLOW_UP_ENDPOINT
+from gateway.catalogue.endpoints import FOLLOW_UP_ENDPOINT, UPDATE_REGISTRATION_ENDPOINT, Endpoint
 from gateway.catalogue.parse import ParameterError, Parameters
 from gateway.connectors.acquirer_message import flatten_body
 from gateway.connectors.means import Card, Means
@@ -26,7 +26,17 @@ from gateway.core import brands, clock, identifiers
 from gateway.core.card_number import CardNumber, is_card_expired
 from gateway.core.result_codes import CONCURRENT_UPDATE_CODE, VAULT_ERROR_CODE
 from gateway.db.statement import DatabaseTime, WriteStatement
-from gateway.models import Agreement, Channel, Merchant, NetworkToken, Payment, Registration, SepaMandate, Status
+from gateway.models import (
+    AccountUpdate,
+    Agreement,
+    Channel,
+    Merchant,
+    NetworkToken,
+    Payment,
+    Registration,
+    SepaMandate,
+    Status,
+)
 from gateway.payments import store
 from gateway.payments.agreements import MERCHANT_INITIATED_USES, classify_agreement_use
 from gateway.payments.descriptors import DESCRIPTOR, resolve_default_descriptor
@@ -37,7 +47,9 @@ from gateway.payments.record_only_payments import resolve_success_code
 from gateway.payments.refusal import CHANNEL_NOT_CONFIGURED_CODE, RequestRefusedError
 from gateway.payments.request_builder import StoredMeans
 from gateway.payments.side_effects import (
+    FORGET_ACCOUNT_UPDATE,
     REGISTRATION_PAYMENT_TYPE,
+    RENEWED_FIELDS,
     build_registration_notification,
     resolve_retention_end,
 )
@@ -56,6 +68,11 @@ NOT_REGISTERED_CODE: Final = "100.350.316"
 """Answer to extending a deleted registration."""
 CARD_EXPIRED_CODE: Final = "100.100.303"
 WRONG_CVV_CODE: Final = "100.100.601"
+ACCOUNT_BLOCKS: Final[Mapping[str, tuple[str, str]]] = {
+    AccountUpdate.Status.CLOSED: ("700.601.003", "is of an account that is closed, says the account updater"),
+    AccountUpdate.Status.CONTACT_HOLDER: ("700.601.001", "is to be renewed by its holder, says the account updater"),
+}
+"""What the account updater said of a card → why the merchant's payments with it are declined: result code, message."""
 UPDATE_REGISTRATION_TYPE, EXTEND_REGISTRATION_TYPE, DELETE_REGISTRATION_TYPE = "RR", "TE", "DR"
 REGISTRATION_NOTIFICATION_ACTIONS: Final[Mapping[str, str]] = {
     UPDATE_REGISTRATION_TYPE: "UPDATED",
@@ -178,15 +195,17 @@ def _resolve_holder(details: Mapping[str, Any], parameters: Parameters) -> None:
 
 
 def _list_block_refusals(registration: Registration, parameters: Parameters) -> list[ParameterError]:
-    """What declines a merchant-initiated payment after a chargeback for fraud or revocation, unless the holder agreed
-    again since: with a new INITIAL payment."""
-    since = registration.merchant_use_blocked_at
+    """What declines a merchant-initiated payment after a chargeback for fraud or revocation, or after what the account
+    updater said, unless the holder agreed again since: with a new INITIAL payment."""
+    since, code = registration.merchant_use_blocked_at, registration.merchant_use_code
+    message = "is charged back as fraud or revoked: only its holder can pay with it, or agree again"
+    if since is None and registration.account_update in ACCOUNT_BLOCKS:
+        since, (code, message) = registration.account_updated_at, ACCOUNT_BLOCKS[registration.account_update]
     if since is None or classify_agreement_use(parameters) not in MERCHANT_INITIATED_USES:
         return []
     if Agreement.objects.filter(registration=registration.pk, created_at__gt=since).exists():
         return []
-    message = "is charged back as fraud or revoked: only its holder can pay with it, or agree again"
-    return [ParameterError(name="registrationId", message=message, code=registration.merchant_use_code, known=True)]
+    return [ParameterError(name="registrationId", message=message, code=code, known=True)]
 
 
 def _list_card_refusals(
@@ -228,6 +247,22 @@ def delete_registration(registration: Registration, change: ChangeRequest) -> Pa
 def delete_registration_by_hand(registration: Registration, *, path: str, ip: str | None) -> Payment:
     """Delete as the API does, without a request of the API. ``path``: what the request log shows. Raises
     RequestRefusedError."""
+    return delete_registration(
+        *_prepare_change_by_hand(registration, FOLLOW_UP_ENDPOINT, {"paymentType": "RV"}, path, ip)
+    )
+
+
+def set_account_updates_by_hand(registration: Registration, *, wanted: bool, path: str, ip: str | None) -> Payment:
+    """Let the account updater be asked about a stored card, or not, as the API does by ``accountUpdater``. Raises
+    RequestRefusedError."""
+    sent = {"accountUpdater": "true" if wanted else "false"}
+    return update_registration(*_prepare_change_by_hand(registration, UPDATE_REGISTRATION_ENDPOINT, sent, path, ip))
+
+
+def _prepare_change_by_hand(
+    registration: Registration, endpoint: Endpoint, sent: Mapping[str, str], path: str, ip: str | None
+) -> tuple[Registration, ChangeRequest]:
+    """The registration as it is now, and a change of it that no request of the API asked for."""
     trace = RequestTrace(
         request=identifiers.row_id(),
         method="POST",
@@ -237,11 +272,10 @@ def delete_registration_by_hand(registration: Registration, *, path: str, ip: st
         entity=registration.channel_id,
     )
     channel = registration.channel
-    parameters = FOLLOW_UP_ENDPOINT.catalogue.parse([("entityId", channel.entity_id), ("paymentType", "RV")])
+    parameters = endpoint.catalogue.parse([("entityId", channel.entity_id), *sent.items()])
     found = find_registration(registration.pk, registration.merchant, channel)
     now = clock.merchant_now(registration.merchant)
-    change = ChangeRequest(merchant=registration.merchant, now=now, trace=trace, parameters=parameters)
-    return delete_registration(found, change)
+    return found, ChangeRequest(merchant=registration.merchant, now=now, trace=trace, parameters=parameters)
 
 
 def extend_registration(registration: Registration, change: ChangeRequest) -> Payment:
@@ -279,6 +313,8 @@ def update_registration(registration: Registration, change: ChangeRequest) -> Pa
         )
         raise RequestRefusedError(CARD_EXPIRED_CODE, [error])
     changes = {"details": details, "request": deep_merge(registration.request, echo), "brand": brand, **sealed}
+    if sealed or any(name in sent for name in RENEWED_FIELDS):
+        changes |= FORGET_ACCOUNT_UPDATE
     return _write_registration_change(
         registration, UPDATE_REGISTRATION_TYPE, {**changes, "updated_at": change.now}, change
     )
@@ -362,10 +398,11 @@ def record_registration_change(
     *,
     shown: Mapping[str, Any],
     beside: tuple[Model, Mapping[str, Any], Mapping[str, Any]] | None = None,
+    added: Model | None = None,
 ) -> bool:
     """Change a registration as its card network told us, with the record-only payment (RR) and the webhook (UPDATED) of
     a merchant's own update. ``shown``: members that these show besides the registration's means; ``beside``: another
-    row to change in the same statement, its changes, and what it has to be still.
+    row to change in the same statement, its changes, and what it has to be still; ``added``: a row to insert in it.
 
     Returns False if either was changed since it was read: nothing was written.
     """
@@ -387,6 +424,9 @@ def record_registration_change(
         if beside is not None:
             row, others, expected = beside
             write.update(row, others, expecting=expected)
+        if added is not None:
+            names = [field.attname for field in added._meta.concrete_fields]
+            write.insert(type(added), **{name: getattr(added, name) for name in names})
 
     notification = build_registration_notification(
         payment, registration.id, REGISTRATION_NOTIFICATION_ACTIONS[UPDATE_REGISTRATION_TYPE], 2, now

@@ -132,10 +132,18 @@ def render_registration(registration: Registration, code: str) -> dict[str, Any]
     body |= {name: value for name, value in registration.details.items() if not name.startswith("wallet")}
     if card := registration.details.get("card"):
         body["card"] = {**card, **render_issuer(card["bin"])}
-    body |= render_stored_token(registration)
+    body |= render_stored_token(registration) | render_account_update(registration)
     if registration.test_mode:
         body["testMode"] = registration.test_mode
     return body
+
+
+def render_account_update(registration: Registration) -> dict[str, Any]:
+    """``accountUpdate`` of a registration's answers and webhooks; empty where the updater changed nothing."""
+    if not registration.account_update or registration.account_updated_at is None:
+        return {}
+    at = clock.format_timestamp(registration.account_updated_at)
+    return {"accountUpdate": {"answer": str(registration.account_update), "at": at}}
 
 
 def _add_redirect_token(redirect: dict[str, Any], payment: Payment) -> dict[str, Any]:

@@ -53,6 +53,8 @@ REGISTRATION_PAYMENT_TYPE: Final = "RG"
 INITIAL_MODE: Final = "INITIAL"
 RENEWED_FIELDS: Final = ("expiryMonth", "expiryYear")
 """What a shopper may renew of a stored card while paying with it."""
+FORGET_ACCOUNT_UPDATE: Final[Mapping[str, Any]] = {"account_update": "", "account_updated_at": None}
+"""Columns of a registration whose card has a new number or date: what the account updater said was of the old one."""
 _AGREEMENT_PAYMENT_TYPES: Final = frozenset({"PA", "DB", REGISTRATION_PAYMENT_TYPE})
 _REQUEST_TIME: Final = "%Y-%m-%d %H:%M:%S"
 
@@ -284,7 +286,12 @@ def _build_renewal(
     if row is None:
         return None
     sent = {name: value for name, value in payment.answer.get("card", {}).items() if name in RENEWED_FIELDS}
-    changes = {"details": deep_merge(row.details, {"card": sent}), "updated_at": at, "sequence": row.sequence + 1}
+    changes = {
+        "details": deep_merge(row.details, {"card": sent}),
+        "updated_at": at,
+        "sequence": row.sequence + 1,
+        **FORGET_ACCOUNT_UPDATE,
+    }
     return Registration, changes, {"id": row.id, "sequence": row.sequence}
 
 

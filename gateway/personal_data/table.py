@@ -157,6 +157,13 @@ PERSONAL_DATA: Final[tuple[PersonalTable, ...]] = (
         ),
     ),
     PersonalTable(
+        model="gateway.AccountUpdateFile",
+        title=_("Files of the account updater"),
+        why="to ask the card networks what became of stored cards",
+        kept="the file itself until it is answered, ten days at most; that there was one for good",
+        columns=(_kept("content", "card numbers, encrypted for the account updater", KeepReason.SOON),),
+    ),
+    PersonalTable(
         model="gateway.PaymentToken",
         title=_("Network tokens of payments"),
         why="to capture, refund and reverse a payment that was sent with a network token",

@@ -77,6 +77,10 @@ _GROUPS: Final[tuple[tuple[str, str, str, Callable[[SimulatedCard], bool]], ...]
      "token, its service gives no cryptogram, it is suspended, or the issuer declines it with "
      f"{TOKEN_STATE_REFUSED}; the card number is sent then. Tokens of all other VISA, MASTER and AMEX cards work.",
      lambda card: bool(card.tokenization)),
+    ("updates", "Stored cards that are renewed or closed",
+     "Approved as they stand. Stored on a channel with accountUpdater, each gets the answer of its title: before the "
+     "merchant's next payment with it, or by the daily file. Of all other cards nothing has changed.",
+     lambda card: bool(card.updating)),
     ("approved", "Approved",
      f"Every other number with a right check digit is approved, too, but those that begin with {GUESSED_BIN}: they are "
      f"declined with {GUESSED_CODE}, to try the card-testing guard with, which does not count the cards of this page. "
@@ -101,7 +105,8 @@ _GROUPS: Final[tuple[tuple[str, str, str, Callable[[SimulatedCard], bool]], ...]
     ("declined", "Declined", "The digits after 4000 0 are the end of the result code.", lambda _card: True),
 )  # fmt: skip
 _ORDER: Final = (
-    "approved", "declined", "partial", "review", "3ds", "soft", "cascade", "tokens", "blocked", "silence", "refused",
+    "approved", "declined", "partial", "review", "3ds", "soft", "cascade", "tokens", "updates", "blocked",
+    "silence", "refused",
 )  # fmt: skip
 
 
@@ -140,6 +145,7 @@ def render_card_row(card: SimulatedCard) -> dict[str, Any]:
         "behaviour": card.behaviour,
         "secondAcquirer": card.second_acquirer or None,
         "networkToken": card.tokenization or None,
+        "accountUpdater": card.updating or None,
         "next": advice.get_developer_advice(card.code),
     }
 

@@ -29,7 +29,7 @@ from gateway.core.money import format_amount
 from gateway.core.result_codes import CONCURRENT_UPDATE_CODE, VAULT_ERROR_CODE
 from gateway.db.statement import WriteStatement
 from gateway.models import Agreement, Payment, Registration, Status
-from gateway.payments import registrations, risk_screening, store
+from gateway.payments import account_updates, registrations, risk_screening, store
 from gateway.payments.agreements import find_agreement_violation
 from gateway.payments.payment_request import PaymentRequest, RequestTrace
 from gateway.payments.process import advance_payment, begin_payment, resolve_route
@@ -162,6 +162,7 @@ def run_job(ident: UUID, sequence: int) -> bool:
 def _charge_run(job: Job, plan: JobPlan, due_at: datetime, now: datetime) -> bool:
     """Make the payment of a run. Raises RequestRefusedError and InvalidParametersError when none is possible."""
     registration, agreement = _load_job_means(job)
+    registration = account_updates.refresh_stored_card(registration)
     request = build_run_request(job, registration, agreement, now=now, trace=build_job_trace(job), due_at=due_at)
     error = find_agreement_violation(request.agreement_use, job.merchant, now)
     if error is not None and error.name in _AGREEMENT_END_PARAMETERS:
@@ -339,6 +340,7 @@ def retry_run(ident: UUID) -> bool:
         return _end_run(row)
     try:
         registration, agreement = _load_job_means(job)
+        registration = account_updates.refresh_stored_card(registration)
         request = build_run_request(
             job,
             registration,

@@ -39,6 +39,9 @@ SHOPPER = {
 }
 
 
+CALL_ACCOUNT_UPDATER = (
+    "from gateway.payments import account_update_batch; assert account_update_batch.run_account_updater()"
+)
 CALL_TOKEN_SERVICE = "from gateway.payments import network_tokens; network_tokens.call_token_service_when_due()"
 
 
@@ -52,6 +55,7 @@ def send_everything(site: Site, aviary: Aviary) -> None:
     wallets(site, aviary)
     registrations(site, aviary)
     network_tokens(site, aviary)
+    account_updates(site, aviary)
 
 
 # --- a shopper who is sent away -------------------------------------------------------------------------------------
@@ -258,6 +262,27 @@ def network_tokens(site: Site, aviary: Aviary) -> None:
     site.get(card.label, f"/v1/registrations/{ident}")
     site.post(card.label, f"/v1/test/network-tokens/{ident}", {"event": "SUSPENDED"})
     site.post(card.label, f"/v1/registrations/{ident}/payments", FACE)
+
+
+def account_updates(site: Site, aviary: Aviary) -> None:
+    """A stored card that the account updater is asked about: in real time, and in a file."""
+    card = aviary.card("a card with the account updater")
+    with site.connect() as database:
+        database.execute("UPDATE gateway_channel SET account_updater = true WHERE id = %s", [site.facts["entity_id"]])
+    fields = {name: value for name, value in payment(card).items() if name.startswith("card.")}
+    initial = {"standingInstruction.mode": "INITIAL", "standingInstruction.source": "CIT"}
+    merchants = {
+        "standingInstruction.mode": "REPEATED",
+        "standingInstruction.source": "MIT",
+        "standingInstruction.type": "UNSCHEDULED",
+    }
+    ident = site.post(card.label, "/v1/registrations", {**fields, **initial}).id
+    site.run("manage.py", "shell", "-c", CALL_ACCOUNT_UPDATER)
+    site.get(card.label, f"/v1/registrations/{ident}")
+    again = site.post(card.label, "/v1/registrations", {**fields, **initial}).id
+    site.post(card.label, f"/v1/registrations/{again}/payments", {**FACE, **merchants})
+    with site.connect() as database:
+        database.execute("UPDATE gateway_channel SET account_updater = false WHERE id = %s", [site.facts["entity_id"]])
 
 
 # --- the fields -----------------------------------------------------------------------------------------------------

@@ -172,6 +172,7 @@ def test_the_shoppers_and_the_other_means_were_there(flown: Flown) -> None:
         "kept with a payment": "000.100.110",
         "a click with a CVV": "000.100.110",
         "a card with a network token": "000.100.110",
+        "a card with the account updater": "000.100.110",
         "a click with a CVV, authenticated": "000.200.000",
     }.items():
         assert code in codes[label], (label, codes[label])

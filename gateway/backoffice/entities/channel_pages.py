@@ -47,7 +47,7 @@ _CHANNEL: Final = {
     "maskCardData": "mask_card_data", "authorizationKind": "authorization_kind",
     "authorizationDays": "authorization_days", "expiredCaptures": "expired_captures",
     "partialApprovals": "partial_approvals", "retryTiming": "retry_timing", "reversalHours": "reversal_hours",
-    "networkTokens": "network_tokens",
+    "networkTokens": "network_tokens", "accountUpdater": "account_updater",
 }  # fmt: skip
 _THREEDS: Final = {
     "networks": "networks", "requestors": "requestors", "onUnavailable": "on_unavailable", "onAttempt": "on_attempt",
@@ -123,6 +123,7 @@ class ChannelForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at 
             "external_references",
             "registration_days",
             "network_tokens",
+            "account_updater",
             "risk_set",
             "card_testing",
             "exemptions",
@@ -139,6 +140,9 @@ class ChannelForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at 
             "network_tokens": gettext_lazy(
                 "Stored cards get one, and payments with them are sent with it where the acquirer takes one."
             ),
+            "account_updater": gettext_lazy(
+                "The card networks are asked for new numbers and dates of stored cards, and which are closed."
+            ),
         }
         labels = {
             "brand_order": gettext_lazy("brand order of co-badged cards"),
@@ -148,6 +152,7 @@ class ChannelForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at 
             "retry_timing": gettext_lazy("when a declined subscription charge is tried again"),
             "reversal_hours": gettext_lazy("hours that a debit may be reversed"),
             "network_tokens": gettext_lazy("network tokens"),
+            "account_updater": gettext_lazy("account updater"),
         }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -220,7 +225,15 @@ class ChannelAdmin(MerchantPage):
         (gettext_lazy("How strictly it reads"), {"fields": ("parameters", "refuse_duplicates", "mask_card_data")}),
         (
             gettext_lazy("Card on file"),
-            {"fields": ("agreement_ids", "external_references", "registration_days", "network_tokens")},
+            {
+                "fields": (
+                    "agreement_ids",
+                    "external_references",
+                    "registration_days",
+                    "network_tokens",
+                    "account_updater",
+                )
+            },
         ),
         (gettext_lazy("Subscriptions"), {"fields": ("retry_timing", "retry_trial")}),
         (gettext_lazy("Risk"), {"fields": ("risk_set", "card_testing")}),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
+from uuid import UUID
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
@@ -16,7 +17,7 @@ from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
-from django.urls import reverse
+from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
@@ -30,20 +31,31 @@ from gateway.backoffice.kit.list_filters import build_period_filter
 from gateway.backoffice.payments import payment_search
 from gateway.backoffice.payments.curl_commands import build_request_curl
 from gateway.backoffice.payments.payment_titles import format_payment_title
+from gateway.connectors.means import Card
 from gateway.core import clock, identifiers, result_codes
 from gateway.core.masking import mask_text
-from gateway.models import Channel, NetworkToken, Notification, Payment, Registration, RequestLog, RiskObservation
-from gateway.payments import registrations, search_keys
+from gateway.models import (
+    AccountUpdate,
+    Channel,
+    NetworkToken,
+    Notification,
+    Payment,
+    Registration,
+    RequestLog,
+    RiskObservation,
+)
+from gateway.payments import account_updates, registrations, search_keys
 from gateway.payments.refusal import RequestRefusedError
 
 MAX_REGISTRATION_PAYMENTS = 50
+MAX_SHOWN_ACCOUNT_UPDATES = 20
 NDC_SUFFIX_CHARS = 12
 """Characters of an ndc that a list shows."""
 
 
 @admin.register(Registration)
 class RegistrationAdmin(ReadOnlyPage):
-    """Registrations: viewed and deleted."""
+    """Registrations: viewed and deleted; their cards are kept out of the account updater."""
 
     lists_from_standby = True
     deletable = True
@@ -60,6 +72,11 @@ class RegistrationAdmin(ReadOnlyPage):
     ordering = ("-id",)
     actions = None
     more_columns = ("method", "sequence")
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.updates_view)
+        own = [path("<uuid:registration>/updates/", view, name="gateway_registration_updates")]
+        return [*own, *super().get_urls()]
 
     @admin.display(description=gettext_lazy("account"))
     def account(self, row: Registration) -> str:
@@ -110,6 +127,11 @@ class RegistrationAdmin(ReadOnlyPage):
             "details": sorted(details.items()),
             "payments": _render_registration_payments(row),
             "token": NetworkToken.objects.filter(registration=row).first(),
+            "updates": AccountUpdate.objects.filter(registration=row).order_by("-id")[:MAX_SHOWN_ACCOUNT_UPDATES],
+            "account_update": _render_account_update(row),
+            "updated_by_networks": row.channel.account_updater and row.means == Card.kind,
+            "opted_out": account_updates.is_opted_out(row),
+            "change_updates": reverse("admin:gateway_registration_updates", args=[row.pk]),
             "past": row.retain_until is not None and row.retain_until < clock.merchant_now(row.merchant),
             "may_delete": row.status == Registration.Status.ACTIVE and self.has_delete_permission(request, row),
             "delete": reverse("admin:gateway_registration_delete", args=[row.pk]),
@@ -143,6 +165,30 @@ class RegistrationAdmin(ReadOnlyPage):
         }
         return TemplateResponse(request, "admin/clerk/registration_delete.html", context)
 
+    def updates_view(self, request: HttpRequest, registration: UUID) -> HttpResponse:
+        """Keep a card out of the account updater, or let it in again, as the API's accountUpdater does."""
+        row = self._find_registration(request, str(registration))
+        if request.method != "POST" or not self.has_delete_permission(request, row):
+            raise PermissionDenied
+        wanted, by = request.POST.get("wanted") == "true", actor_from_request(request)
+        try:
+            made = registrations.set_account_updates_by_hand(
+                row, wanted=wanted, path=f"/admin/registration/{row.pk.hex}", ip=by.ip
+            )
+        except RequestRefusedError as fault:
+            messages.error(request, result_codes.find_result_code(fault.code).description)
+        else:
+            before = {"accountUpdater": row.request.get("accountUpdater", "true")}
+            after = {"accountUpdater": "true" if wanted else "false", "payment": made.id.hex}
+            self.record(request, "change", row, before=before, after=after)
+            messages.success(
+                request,
+                _("The card networks are asked about this card again.")
+                if wanted
+                else _("The card networks are not asked about this card any more."),
+            )
+        return redirect(reverse("admin:gateway_registration_change", args=[row.pk]))
+
     def _delete_registration(self, request: HttpRequest, row: Registration) -> None:
         by = actor_from_request(request)
         made = registrations.delete_registration_by_hand(row, path=f"/admin/registration/{row.pk.hex}", ip=by.ip)
@@ -161,6 +207,14 @@ class RegistrationAdmin(ReadOnlyPage):
         if found is None:
             raise Http404
         return Registration.objects.select_related("merchant", "channel").get(pk=found.pk)
+
+
+def _render_account_update(row: Registration) -> dict[str, Any] | None:
+    """What the account updater last changed of a card; ``code``: by which merchant-initiated payments are declined."""
+    if not row.account_update:
+        return None
+    code, _message = registrations.ACCOUNT_BLOCKS.get(row.account_update, ("", ""))
+    return {"text": AccountUpdate.Status(row.account_update).label, "at": row.account_updated_at, "code": code}
 
 
 def _render_registration_payments(row: Registration) -> list[dict[str, Any]]:

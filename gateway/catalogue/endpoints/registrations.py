@@ -33,6 +33,7 @@ CREATE_REGISTRATION_ENDPOINT = Endpoint(
         .demanding(ALWAYS),
         s.TEST_MODE,
         s.TOKENIZATION.without("overrideHolder"),
+        s.ACCOUNT_UPDATER,
         *(one for one in s.REQUEST_STRUCTURES_OF_PAYMENTS if one not in _NOT_REGISTERED and one is not s.TOKENIZATION),
     ),
     rules=(NO_TEST_MODE_IN_LIVE, *c.FOR_REGISTRATIONS),
@@ -60,6 +61,7 @@ UPDATE_REGISTRATION_ENDPOINT = Endpoint(
         structure("Basic payment", "Part A", "", s.BASIC_PAYMENT.names["paymentBrand"], demand=NEVER),
         # Stored data need not be sent again, so no row is required by another.
         *(replace(one.demanding(NEVER), rules=()) for one in _REGISTERED),
+        s.ACCOUNT_UPDATER,
         s.CUSTOMER,
         s.BILLING,
         s.CUSTOM_PARAMETERS,

@@ -6,6 +6,7 @@ from gateway.catalogue.structure import Structure
 from gateway.catalogue.structures.addresses import BILLING, MERCHANT_BILLING, MERCHANT_SHIPPING, SHIPPING
 from gateway.catalogue.structures.airline import AIRLINE, LEGS, PASSENGERS
 from gateway.catalogue.structures.basic import (
+    ACCOUNT_UPDATER,
     ASYNCHRONOUS,
     BASIC_PAYMENT,
     CHARGEBACK,
@@ -128,6 +129,7 @@ KNOWN_STRUCTURES: tuple[Structure, ...] = (
 """The specification's tables and ours: a name in one of these is known, though perhaps not accepted here."""
 
 __all__ = [
+    "ACCOUNT_UPDATER",
     "AIRLINE",
     "ALL_STRUCTURES",
     "APPROVALS",

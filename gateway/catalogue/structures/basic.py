@@ -119,6 +119,13 @@ TOKENIZATION = structure(
     demand=NEVER,
 )  # fmt: skip
 
+ACCOUNT_UPDATER = structure(
+    "Account updater", "decision 0135", "",
+    ("accountUpdater", BOOLEAN, O,
+     "false: the holder wants no updates of the stored card by the card networks' account updater."),
+    demand=NEVER,
+)  # fmt: skip
+
 CUSTOM_PARAMETERS = structure(
     "Custom parameters and scheme data", "Part B", "",
     Param(

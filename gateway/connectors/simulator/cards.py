@@ -43,6 +43,8 @@ SecondAcquirer = Literal["", "approves", "declines", "silence"]
 # What becomes of a stored card's network token: the network gives none; its service gives no cryptogram; it is
 # suspended; the issuer declines it, and approves the card number.
 TokenBehavior = Literal["", "refused", "silent", "suspended", "declined"]
+# What the account updater says of a stored card; "silent": nothing.
+UpdateBehavior = Literal["", "new number", "new expiry", "closed", "contact holder", "silent"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +54,7 @@ class SimulatedCard:
     `number` has no spaces. `code` is the result code without 3-D Secure. `acquirer_response` is the two-character
     response code of ISO 8583 field 39, `merchant_advice_code` two digits or None. `approved_share` is the approved part
     of the amount, 1 for all of it. `second_acquirer`: what the stub acquirer answers to a cascade; `tokenization`: how
-    its network token behaves (token_service.py).
+    its network token behaves (token_service.py); `updating`: what the account updater says of it (account_updater.py).
     """
 
     number: str = field(repr=False)
@@ -66,6 +68,7 @@ class SimulatedCard:
     behaviour: SimulatedBehavior
     second_acquirer: SecondAcquirer = ""
     tokenization: TokenBehavior = ""
+    updating: UpdateBehavior = ""
 
     @property
     def spaced(self) -> str:
@@ -103,6 +106,7 @@ def _card(
     behaviour: SimulatedBehavior = "answer",
     second: SecondAcquirer = "",
     tokenization: TokenBehavior = "",
+    updating: UpdateBehavior = "",
 ) -> SimulatedCard:
     return SimulatedCard(
         number=number.replace(" ", ""),
@@ -116,6 +120,7 @@ def _card(
         behaviour=behaviour,
         second_acquirer=second,
         tokenization=tokenization,
+        updating=updating,
     )
 
 
@@ -134,6 +139,13 @@ SIMULATED_CARDS: Final[tuple[SimulatedCard, ...]] = (
     _card("4200 0001 0300 0006", "VISA", "Token: declined by the issuer", tokenization="declined"),
     _card("5200 0001 0300 0003", "MASTER", "Token: declined by the issuer", tokenization="declined"),
     _card("4200 0001 0400 0005", "VISA", "Token: suspended", tokenization="suspended"),
+    # Approved; on a channel with the account updater the stored card is renewed or closed.
+    _card("4200 0002 0100 0007", "VISA", "Updater: new number", updating="new number"),
+    _card("5200 0002 0100 0004", "MASTER", "Updater: new number", updating="new number"),
+    _card("4200 0002 0300 0005", "VISA", "Updater: new expiry date", updating="new expiry"),
+    _card("4200 0002 0400 0004", "VISA", "Updater: account closed", updating="closed"),
+    _card("4200 0002 0500 0003", "VISA", "Updater: contact the holder", updating="contact holder"),
+    _card("4200 0002 0600 0002", "VISA", "Updater: no answer", updating="silent"),
     # Approved in part, or approved with a review.
     _card("4000 0500 0000 0007", "VISA", "Approved for half of the amount", share="0.5", acquirer="10"),
     _card("5200 0500 0000 0002", "MASTER", "Approved for half of the amount", share="0.5", acquirer="10"),

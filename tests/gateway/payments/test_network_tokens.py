@@ -9,6 +9,7 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -57,7 +58,14 @@ from gateway.models import (
     RoutingTarget,
     Status,
 )
-from gateway.payments import follow_ups, network_tokens, registration_retention, webhook_payloads
+from gateway.payments import (
+    follow_ups,
+    network_tokens,
+    process,
+    registration_retention,
+    registrations,
+    webhook_payloads,
+)
 from gateway.payments.chain_amounts import Chain
 from gateway.payments.network_tokens import TOKEN_DECLINES, apply_token_event, call_token_service_when_due
 from gateway.payments.points_of_service import find_point_of_service
@@ -748,3 +756,45 @@ def test_an_issuer_approves_tokens_by_its_points_more() -> None:
     by_number = sum(simulate_issuer_answer(issuer, one).code == "000.100.110" for one in asked)
     by_token = sum(simulate_issuer_answer(issuer, replace(one, token=True)).code == "000.100.110" for one in asked)
     assert 40 < by_token - by_number < 120
+
+
+def test_an_event_is_applied_although_the_registration_changes_at_the_same_moment(
+    tokens: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = store(tokens.api)
+    original, lost = registrations.record_registration_change, []
+
+    def overtaken(owner: Registration, *given: Any, **more: Any) -> bool:
+        if not lost:
+            Registration.objects.filter(pk=owner.pk).update(sequence=owner.sequence + 1)
+        done = original(owner, *given, **more)
+        lost.append(not done)
+        return done
+
+    monkeypatch.setattr(registrations, "record_registration_change", overtaken)
+    assert apply_token_event(token_of(stored).reference, TokenEvent.SUSPENDED)
+    assert lost == [True, False]
+    assert token_of(stored).status == "SUSPENDED"
+
+
+def test_the_time_of_the_token_service_is_not_counted_as_the_acquirers(
+    tokens: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By an order of calls, not by a clock: the acquirer's time begins after the token service has answered."""
+    stored = store(tokens.api)
+    order: list[str] = []
+    fetch = simulated.SimulatedTokenService.fetch_cryptogram
+
+    def fetching(self: Any, request: Any) -> Secret:
+        order.append("service")
+        return fetch(self, request)
+
+    def reading() -> float:
+        order.append("clock")
+        return 0.0
+
+    monkeypatch.setattr(simulated.SimulatedTokenService, "fetch_cryptogram", fetching)
+    monkeypatch.setattr(process, "time", SimpleNamespace(perf_counter=reading))
+    assert told(click(tokens.api, stored)) == "USED"
+    # Of the whole submission, before the service; of the acquirer's call, around it.
+    assert order == ["clock", "service", "clock", "clock"]

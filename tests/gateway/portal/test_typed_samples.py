@@ -30,6 +30,8 @@ ROOT: Final = DOCS.parent
 HERE: Final = "tests/gateway/portal/test_typed_samples.py"
 GUIDE: Final = "tests/connectors/guide.py"
 RUN_BY: Final = {
+    ("account-updater.md", "Opt out", "bash"): "tests/gateway/payments/test_account_updates.py",
+    ("account-updater.md", "What comes of it", "json"): "tests/gateway/payments/test_account_updates.py",
     ("adding-a-connector.md", "1. The mapping", "python"): GUIDE,
     ("adding-a-connector.md", "2. The connector", "python"): GUIDE,
     ("adding-a-connector.md", "3. Registering it", "diff"): GUIDE,

@@ -17,6 +17,7 @@ use Tollhouse\Answer;
  * @property-read mixed $bankAccount
  * @property-read mixed $virtualAccount
  * @property-read mixed $networkToken
+ * @property-read mixed $accountUpdate
  * @property-read string|null $testMode
  * @property-read list<string>|null $ignoredParameters
  * @property-read Result $result

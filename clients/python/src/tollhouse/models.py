@@ -113,6 +113,7 @@ class Registration(Answer):
     bankAccount: Any
     virtualAccount: Any
     networkToken: Any
+    accountUpdate: Any
     testMode: str | None
     ignoredParameters: list[str] | None
     result: Result

@@ -968,6 +968,7 @@ class RegistrationRequest(TypedDict, total=False):
     lifecycleId: str
     testMode: Literal["EXTERNAL", "INTERNAL"]
     createRegistration: bool
+    accountUpdater: bool
     forex: ForexParameters
     card: CardParameters
     virtualAccount: VirtualAccountParameters
@@ -998,6 +999,7 @@ class UpdateRegistrationRequest(TypedDict, total=False):
     card: CardParameters
     bankAccount: BankAccountParameters
     virtualAccount: VirtualAccountParameters
+    accountUpdater: bool
     customer: CustomerParameters
     billing: BillingParameters
     customParameters: Mapping[str, str]

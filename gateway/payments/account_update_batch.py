@@ -1,0 +1,240 @@
+"""Files of the account updater: which stored cards are due, the files that ask about them, and their answers.
+
+A file's questions are written with it, encrypted, in one transaction; then it is sent, and its answer asked for, until
+there is one. An answer is read as a whole before anything of it is applied; then each line is applied once, so a run
+that is cut off goes on where it was. Source: docs/decisions/0135.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, Final
+from uuid import UUID
+
+import structlog
+from django.db import transaction
+
+from gateway.connectors.account_update_files import (
+    AccountUpdateFileError,
+    build_question_file,
+    parse_answer_file,
+)
+from gateway.connectors.account_updater import AccountUpdater, AccountUpdaterUnavailableError, CardUpdate
+from gateway.connectors.account_updaters import load_account_updater
+from gateway.core import clock, identifiers
+from gateway.db.statement import execute_sql
+from gateway.models import AccountUpdate, AccountUpdateFile, Merchant, Registration
+from gateway.payments.account_updates import CHANGING_ANSWERS, OPT_OUT_PARAMETER, apply_card_update, build_card_inquiry
+from gateway.timers.registry import MAX_SWEPT_ROWS, Timer
+
+UPDATE_INTERVAL: Final = timedelta(days=30)
+"""A stored card is asked about so often,"""
+EXPIRING_UPDATE_INTERVAL: Final = timedelta(days=7)
+"""and so often from EXPIRING_BEFORE before the end of its month."""
+EXPIRING_BEFORE: Final = timedelta(days=60)
+UNANSWERED_UPDATE_INTERVAL: Final = timedelta(days=1)
+STORED_LATELY: Final = timedelta(days=400)
+"""A card under no agreement is asked about for so long after it was stored or changed."""
+MAX_FILE_CARDS: Final = 1_000
+MAX_FILES_PER_RUN: Final = 10
+FILE_RETRIES: Final = (
+    timedelta(minutes=10), timedelta(hours=1), timedelta(hours=6), timedelta(days=1)
+)  # fmt: skip
+"""Delays between tries to send a file; after the last one it is given up, and its cards are asked about anew."""
+FILE_LEASE: Final = timedelta(minutes=5)
+ANSWER_POLL_INTERVAL: Final = timedelta(minutes=10)
+UPDATE_RETENTION: Final = timedelta(days=400)
+"""How long questions that changed nothing are kept."""
+ANSWER_LIMIT: Final = timedelta(days=10)
+"""A file without an answer that can be read is given up so long after it was made."""
+MAX_FILE_FAULT_CHARS: Final = 200
+
+log = structlog.get_logger(__name__)
+
+# Times are compared by the merchant's clock, whose offset can be moved in the test environment.
+_DUE: Final = """
+SELECT r.id FROM gateway_channel c
+JOIN gateway_merchant m ON m.id = c.merchant_id
+JOIN gateway_registration r ON r.channel_id = c.id AND r.merchant_id = m.id
+CROSS JOIN LATERAL (SELECT %(now)s + m.clock_offset AS now) t
+WHERE c.account_updater AND c.active AND r.status = 'ACTIVE' AND r.means = 'card' AND r.means_sealed IS NOT NULL
+    AND r.account_update <> 'CLOSED' AND coalesce(r.request->>%(opt_out)s, '') <> 'false'
+    AND coalesce(r.details->'card'->>'numberType', '') <> 'DPAN'
+    AND NOT jsonb_exists_any(r.details, ARRAY['wallet1', 'wallet2', 'wallet3'])
+    AND (r.retain_until IS NULL OR r.retain_until > t.now)
+    AND (
+        greatest(r.created_at, r.updated_at) > t.now - %(lately)s
+        OR EXISTS (SELECT FROM gateway_agreement a WHERE a.registration = r.id)
+    )
+    AND NOT EXISTS (
+        SELECT FROM gateway_accountupdate u WHERE u.registration_id = r.id AND (
+            (u.status = 'WAITING' AND u.file_id IS NOT NULL) OR u.asked_at > t.now - CASE
+                WHEN u.status = 'SUPERSEDED' THEN interval '0'
+                WHEN u.status = 'UNANSWERED' THEN %(unanswered)s
+                WHEN concat(r.details->'card'->>'expiryYear', '-', r.details->'card'->>'expiryMonth')
+                    <= to_char(t.now + %(before)s, 'YYYY-MM') THEN %(expiring)s
+                ELSE %(every)s END
+        )
+    )
+ORDER BY r.details->'card'->>'expiryYear', r.details->'card'->>'expiryMonth', r.id LIMIT %(most)s
+"""
+
+
+def run_account_updater(_merchant: Merchant | None = None) -> int:
+    """Ask about the stored cards that are due, and apply the answers that are there; returns how many files were made,
+    sent or answered."""
+    updater = load_account_updater()
+    if updater is None:
+        return 0
+    _purge_questions()
+    made = 0
+    while made < MAX_FILES_PER_RUN and build_next_file(updater) is not None:
+        made += 1
+    done = made
+    for state in (AccountUpdateFile.State.UNSENT, AccountUpdateFile.State.SENT):
+        due = AccountUpdateFile.objects.filter(state=state, due_at__lte=clock.real_now())
+        for row in due.order_by("due_at"):
+            lease = clock.real_now() + FILE_LEASE
+            # Compare-and-set: another worker may have taken it since it was read.
+            if AccountUpdateFile.objects.filter(pk=row.pk, due_at=row.due_at).update(due_at=lease):
+                row.due_at = lease
+                done += _advance_file(updater, row)
+    return done
+
+
+def _purge_questions() -> None:
+    """Delete old questions that changed nothing; what changed a card is its history."""
+    old = AccountUpdate.objects.filter(asked_at__lt=clock.real_now() - UPDATE_RETENTION)
+    rows = old.exclude(status__in=[*CHANGING_ANSWERS, AccountUpdate.Status.WAITING]).order_by("asked_at")
+    AccountUpdate.objects.filter(pk__in=list(rows.values_list("pk", flat=True)[:MAX_SWEPT_ROWS])).delete()
+
+
+def list_due_cards() -> list[UUID]:
+    """Ids of the registrations to ask about next, the ones that expire first at the front; at most MAX_FILE_CARDS."""
+    values = {
+        "now": clock.real_now(),
+        "opt_out": OPT_OUT_PARAMETER,
+        "lately": STORED_LATELY,
+        "unanswered": UNANSWERED_UPDATE_INTERVAL,
+        "before": EXPIRING_BEFORE,
+        "expiring": EXPIRING_UPDATE_INTERVAL,
+        "every": UPDATE_INTERVAL,
+        "most": MAX_FILE_CARDS,
+    }
+    return [ident for (ident,) in execute_sql(_DUE, values)]
+
+
+def build_next_file(updater: AccountUpdater) -> AccountUpdateFile | None:
+    """Write the next file and its questions; None where no card is due."""
+    due = list_due_cards()
+    if not due:
+        return None
+    owners = Registration.objects.select_related("channel", "merchant").in_bulk(due)
+    now = clock.real_now()
+    file = AccountUpdateFile(id=identifiers.row_id(), cards=0, due_at=now, created_at=now)
+    rows, inquiries = [], []
+    for owner in (owners[ident] for ident in due):
+        row = AccountUpdate(
+            registration=owner,
+            file=file,
+            sequence=owner.sequence,
+            asked_at=clock.merchant_now(owner.merchant),
+        )
+        inquiry = build_card_inquiry(row, owner)
+        if inquiry is None:  # logged; it is asked about again tomorrow
+            row.file, row.status, row.answered_at = None, AccountUpdate.Status.UNANSWERED, row.asked_at
+        else:
+            inquiries.append(inquiry)
+        rows.append(row)
+    file.cards = len(inquiries)
+    if inquiries:
+        file.content = build_question_file(file.id, now, inquiries, updater.get_file_key())
+    else:
+        file.state, file.due_at = AccountUpdateFile.State.GIVEN_UP, None
+    with transaction.atomic():
+        file.save(force_insert=True)
+        AccountUpdate.objects.bulk_create(rows)
+    return file
+
+
+def _advance_file(updater: AccountUpdater, row: AccountUpdateFile) -> bool:
+    """Send a file, or read its answer. False where the updater gave none: it is asked again later."""
+    try:
+        if row.state == AccountUpdateFile.State.UNSENT:
+            updater.send_file(row.id.hex, bytes(row.content or b""))
+            return _write_file(row, state=AccountUpdateFile.State.SENT, tries=0, fault="", due_at=clock.real_now())
+        answer = updater.fetch_answer(row.id.hex, bytes(row.content or b""))
+        if answer is not None:
+            _apply_answer(row, parse_answer_file(answer, updater.get_file_key(), file=row.id))
+            return True
+        _postpone_file(row, ANSWER_POLL_INTERVAL, row.fault)
+    except (AccountUpdaterUnavailableError, AccountUpdateFileError) as fault:
+        log.warning("account_update_file_failed", file=row.id.hex, why=str(fault))
+        _postpone_file(row, _get_delay(row), str(fault))
+    except Exception as fault:  # an add-on's fault must not stop the others
+        log.exception("account_update_file_failed", file=row.id.hex)
+        _postpone_file(row, _get_delay(row), type(fault).__name__)
+    return False
+
+
+def _get_delay(row: AccountUpdateFile) -> timedelta | None:
+    if row.state == AccountUpdateFile.State.SENT:
+        return FILE_RETRIES[1]
+    return FILE_RETRIES[row.tries] if row.tries < len(FILE_RETRIES) else None
+
+
+def _postpone_file(row: AccountUpdateFile, delay: timedelta | None, fault: str) -> None:
+    """Try again after ``delay``; give the file up where that is None, or it has waited too long."""
+    now = clock.real_now()
+    if delay is not None and now + delay < row.created_at + ANSWER_LIMIT:
+        _write_file(row, tries=row.tries + 1, due_at=now + delay, fault=fault[:MAX_FILE_FAULT_CHARS])
+        return
+    with transaction.atomic():
+        if _write_file(
+            row,
+            state=AccountUpdateFile.State.GIVEN_UP,
+            content=None,
+            due_at=None,
+            fault=fault[:MAX_FILE_FAULT_CHARS] or "no answer came",
+        ):
+            _close_questions(row)
+
+
+def _write_file(row: AccountUpdateFile, **changes: Any) -> bool:
+    """Change a file that is leased to this worker."""
+    return bool(AccountUpdateFile.objects.filter(pk=row.pk, due_at=row.due_at).update(**changes))
+
+
+def _close_questions(row: AccountUpdateFile) -> None:
+    """Questions of a file that are not answered by it never are."""
+    waiting = AccountUpdate.objects.filter(file=row, status=AccountUpdate.Status.WAITING)
+    for each in waiting.select_related("registration__merchant"):
+        now = clock.merchant_now(each.registration.merchant)
+        AccountUpdate.objects.filter(pk=each.pk, status=AccountUpdate.Status.WAITING).update(
+            status=AccountUpdate.Status.UNANSWERED, answered_at=now
+        )
+
+
+def _apply_answer(row: AccountUpdateFile, answers: dict[UUID, CardUpdate]) -> None:
+    """Apply a file's answers. Raises AccountUpdateFileError for one to a question that the file did not ask."""
+    asked = {each.id: each for each in AccountUpdate.objects.filter(file=row)}
+    if not answers.keys() <= asked.keys():
+        raise AccountUpdateFileError("answers a question that was not asked")
+    for ident, update in answers.items():
+        if asked[ident].status == AccountUpdate.Status.WAITING:
+            apply_card_update(asked[ident], update)
+    _close_questions(row)
+    now = clock.real_now()
+    AccountUpdateFile.objects.filter(pk=row.pk, state=AccountUpdateFile.State.SENT).update(
+        state=AccountUpdateFile.State.ANSWERED, content=None, due_at=None, fault="", answered_at=now
+    )
+
+
+TIMER: Final = Timer(
+    name="account updater",
+    run=run_account_updater,
+    every_s=600.0,
+    about="Ask the card networks what became of stored cards, and apply their answers.",
+    is_off=lambda: load_account_updater() is None,
+)
+"""Real time: a merchant's clock has no effect on a network. Which cards are due is read by the merchant's clock."""
