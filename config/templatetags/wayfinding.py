@@ -10,11 +10,13 @@ from django.utils.translation import gettext as _
 
 from chargebacks.models import Chargeback, DisputeAlert
 from config import navigation
+from gateway.backoffice.access.audit_sentences import describe_entries
 from gateway.backoffice.kit.formatting import format_money
 from gateway.backoffice.payments.payment_titles import format_payment_title
 from gateway.backoffice.schedules.schedule_details import name_schedule
 from gateway.models import (
     Approval,
+    AuditEntry,
     Authentication,
     BankOrder,
     BatchedCapture,
@@ -41,6 +43,7 @@ _NAMES: Final[Mapping[type, Callable[[Any], str]]] = {
     BatchedCapture: lambda row: format_money(row.amount, row.currency),
     BankOrder: lambda row: format_money(row.amount, row.currency),
     Authentication: lambda row: f"{row.network} {format_money(row.amount, row.currency)}",
+    AuditEntry: lambda row: describe_entries([row])[row.pk],
     Notification: lambda row: f"{row.kind} {row.action}",
     WebhookEndpoint: lambda row: _("Inspector") if row.url.startswith("inspector:") else row.url,
 }

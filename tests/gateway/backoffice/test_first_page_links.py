@@ -1,0 +1,155 @@
+"""The first page's panels lead to lists that hold what they count, and nobody to a closed door."""
+
+from __future__ import annotations
+
+import html
+import random
+import re
+from collections import Counter
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+from django.core.cache import cache
+from django.test import Client
+
+from chargebacks import ledger
+from chargebacks.models import Chargeback
+from gateway.core import clock
+from gateway.models import Authentication, Role, WebhookAttempt, WebhookDelivery
+from gateway.models.webhooks import INSPECTOR_URL_PREFIX
+from gateway.notifications import endpoints
+from tests.gateway.backoffice.test_rights import furnish
+from tests.support.fixtures import BY, Shop
+from tests.support.office import person, signed_in
+from tests.support.settlement import payment_of
+from tests.support.threeds import buy
+
+pytestmark = pytest.mark.django_db
+DISPUTES = "/admin/chargebacks/chargeback/"
+
+
+def panel_of(client: Client, title: str) -> str:
+    """The HTML of one panel of the first page."""
+    cache.clear()
+    page = client.get("/admin/").content.decode()
+    found = page[page.index(f"<h2>{title}</h2>") :]
+    return html.unescape(found[: found.index("</section>")])
+
+
+def disputes_of(client: Client, link: str) -> set[str]:
+    """Ids of the disputes that a list shows."""
+    page = client.get(link).content.decode()
+    listed = page[page.index("data-rows") :] if "data-rows" in page else ""
+    return set(re.findall(r"/chargebacks/chargeback/([0-9a-f-]{36})/change/", listed))
+
+
+def columns_of(panel: str) -> list[tuple[str, list[int]]]:
+    """(address, figures) of the rows of a chart's table that lead somewhere."""
+    rows = re.findall(r'<tr><th scope="row"><a href="([^"]+)">[^<]*</a></th>(.*?)</tr>', panel)
+    return [(link, [int(each) for each in re.findall(r"<td[^>]*>([0-9]+)</td>", row)]) for link, row in rows]
+
+
+@pytest.mark.parametrize("role", [Role.PSP, Role.MANAGER, Role.CLERK, Role.AUDITOR, Role.DEVELOPER])
+def test_no_link_of_the_first_page_is_a_closed_door(shop: Shop, stranger: Shop, role: Role) -> None:
+    """Settlement files are of the whole installation: a manager was led to a page that is not theirs."""
+    furnish(shop)
+    node = shop.merchant.division.psp if role == Role.PSP else shop.merchant
+    client = signed_in(person("somebody", role, node))
+    cache.clear()
+    page = client.get("/admin/").content.decode()
+    content = page[page.index('id="content"') :]
+    links = {html.unescape(link).partition("#")[0] for link in re.findall(r'href="(/admin/[^"]+)"', content)}
+    assert links or role == Role.DEVELOPER
+    assert {link: client.get(link).status_code for link in links} == dict.fromkeys(links, 200)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_disputes_are_listed_by_the_days_that_are_left(shop: Shop, stranger: Shop, seed: int) -> None:
+    """In two time zones, one of them at a clock that was moved: each column is its list, and the money its sum."""
+    chance = random.Random(seed)
+    shop.merchant.time_zone = "Pacific/Auckland"
+    shop.merchant.clock_offset = timedelta(days=2, hours=5)
+    shop.merchant.save()
+    for _ in range(6):
+        where = chance.choice((shop, stranger))
+        paid = payment_of(where.api.pay().id)
+        case = ledger.record_chargeback(paid, Decimal(chance.randrange(1, 92)), reason="000.100.221", by=BY)
+        due = clock.merchant_now(where.merchant) + timedelta(hours=chance.randrange(1, 24 * 20))
+        Chargeback.objects.filter(pk=case.pk).update(due_at=due)
+    client = signed_in(person("boss", Role.PSP, shop.merchant.division.psp))
+    panel = panel_of(client, "Disputes")
+    columns = columns_of(panel)
+    assert sum(figures[0] for _link, figures in columns) == 6
+    for link, (number,) in columns:
+        assert len(disputes_of(client, link)) == number, link
+    shown = dict(re.findall(r'<dt>([^<]+)</dt><dd class="[^"]*"><a href="[^"]+">([^<]+)</a>', panel))
+    urgent = re.search(r'href="([^"]+left=-3)"', panel)
+    assert urgent
+    assert len(disputes_of(client, urgent[1])) == int(shown["within 3 days"])
+    sums = client.get(f"{DISPUTES}?list=open").content.decode()
+    total, number = re.findall(r"<dt>([^<]+)</dt><dd>([0-9.,]+) <small>EUR", sums)[0][::-1]
+    assert (f"{total} EUR", number) == (shown["at stake"], "6 disputes")
+
+
+def test_a_reasons_column_is_of_the_time_of_its_chart(shop: Shop) -> None:
+    """The chart counts 90 days; its columns led to the disputes of all times."""
+    old, new = (
+        ledger.record_chargeback(payment_of(shop.api.pay().id), Decimal("5.00"), reason="000.100.221", by=BY)
+        for _ in range(2)
+    )
+    Chargeback.objects.filter(pk=old.pk).update(opened_at=clock.real_now() - timedelta(days=100))
+    client = signed_in(person("boss", Role.MANAGER, shop.merchant))
+    page = html.unescape(client.get(DISPUTES).content.decode())
+    ((link, figures),) = columns_of(page)
+    assert disputes_of(client, f"{DISPUTES}{link}") == {str(new.pk)}
+    assert sum(figures) == 1
+    assert "opened within 90 days" in client.get(f"{DISPUTES}{link}").content.decode()
+
+
+@pytest.mark.parametrize("odd", ["left=soon", "left=99999-", "left=-", "opened=0", "opened=x", "left=5-2"])
+def test_a_filter_that_cannot_be_read_narrows_nothing_or_finds_nothing(shop: Shop, odd: str) -> None:
+    ledger.record_chargeback(payment_of(shop.api.pay().id), Decimal("5.00"), by=BY)
+    client = signed_in(person("boss", Role.MANAGER, shop.merchant))
+    assert client.get(f"{DISPUTES}?{odd}").status_code == 200
+    assert len(disputes_of(client, f"{DISPUTES}?{odd}")) == (0 if odd == "left=5-2" else 1)
+
+
+def test_authentications_are_those_of_the_figure_after_the_clock_was_moved(shop: Shop) -> None:
+    """One of the day before, at a clock that was a month ahead, looked as if it were of today."""
+    authenticating = shop.open_channel("authenticating", three_d_secure=True)
+    for _ in range(2):
+        assert buy(shop.api_of(authenticating), "4200000000000091").status == 200
+    first = Authentication.objects.order_by("id")[0]
+    long_ago = clock.real_now() - timedelta(days=3)
+    Authentication.objects.filter(pk=first.pk).update(
+        id=f"{int(long_ago.timestamp() * 1000):012x}7{first.pk.hex[13:]}",
+        created_at=clock.real_now() + timedelta(days=30),
+    )
+    client = signed_in(person("boss", Role.MANAGER, shop.merchant))
+    panel = panel_of(client, "3-D Secure")
+    link, number = re.findall(r'<td class="th-num"><a href="([^"]+)">([0-9]+)</a></td>', panel)[0]
+    assert int(number) == 1
+    assert client.get(link).context["cl"].result_count == 1
+
+
+def test_endpoints_that_fail_are_those_of_the_figure(shop: Shop) -> None:
+    good, bad = (
+        endpoints.create_endpoint(shop.merchant, address, by=BY)[0]
+        for address in (INSPECTOR_URL_PREFIX, "https://shop.example/hook")
+    )
+    for row in (good, bad):
+        endpoints.activate_endpoint(row, by=BY)
+    shop.api.pay()
+    now = clock.real_now()
+    counted = Counter[bool]()
+    for delivery in WebhookDelivery.objects.filter(endpoint__in=[good, bad]):
+        failed = delivery.endpoint_id == bad.pk
+        counted[failed] += 1
+        WebhookAttempt.objects.create(delivery=delivery, number=1, at=now, status=500 if failed else 200, duration_ms=1)
+    assert counted[True]
+    client = signed_in(person("boss", Role.MANAGER, shop.merchant))
+    panel = panel_of(client, "Webhooks")
+    link = re.search(r'href="([^"]+last=failed)">1</a>', panel)
+    assert link
+    assert [each["row"].pk for each in client.get(link[1]).context["rows"]] == [bad.pk]
