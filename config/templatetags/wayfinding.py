@@ -68,6 +68,13 @@ def placed(context: template.Context, parts: Sequence[Mapping[str, Any]]) -> lis
     return found
 
 
+@register.simple_tag
+def environment_name() -> tuple[str, str]:
+    """The environment's name and its tone, for pages before the sign-in, which have no header."""
+    name, tone = navigation.environment(None)
+    return name, {"danger": "bad", "info": "note"}[tone]
+
+
 @register.simple_tag(takes_context=True)
 def window_title(context: template.Context) -> str:
     """The browser tab's title: a list has its navigation name instead of "Select payment to view"."""

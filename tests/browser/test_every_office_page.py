@@ -3,12 +3,13 @@
 The pages come from the admin's registry and the URL table, with rows on all of them. A usual run opens each kind of
 page once, and goes round the twelve variants (language, colours, width) page by page. `OFFICE_ROUNDS=0,1,2` makes three
 rounds over all pages, each page in three variants; `OFFICE_ROUNDS=all` makes all twelve, which takes half an hour and
-more. `SCREENSHOTS=folder` keeps a picture of each.
+more; `-o log_cli=true` tells of a fault as soon as it is found. `SCREENSHOTS=folder` keeps a picture of each.
 """
 
 from __future__ import annotations
 
 import io
+import logging
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -43,6 +44,7 @@ from tests.support.settlement import payment_of
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser-3")]
 Open = Callable[..., Page]
+log = logging.getLogger(__name__)
 LANGUAGES: Final = ("en", "de", "fr")
 WIDTHS: Final = {1440: 900, 375: 812}
 MAX_ROWS: Final = 2
@@ -240,7 +242,10 @@ def look(page: Page, address: str, variant: Variant, *, again: bool) -> list[str
     if not again:
         page.goto(address, wait_until="load")
     picture(page, re.sub(r"[^a-z0-9]+", "-", f"{address.partition('/admin/')[2]}-{'-'.join(map(str, variant))}"))
-    return [f"{address} {'/'.join(map(str, variant))}: {fault}" for fault in find_faults(page)]
+    found = [f"{address} {'/'.join(map(str, variant))}: {fault}" for fault in find_faults(page)]
+    for fault in found:
+        log.warning(fault)
+    return found
 
 
 def test_no_page_has_a_fault_in_any_language_colour_or_width(

@@ -8,18 +8,24 @@ import re
 from collections import Counter
 from datetime import timedelta
 from decimal import Decimal
+from uuid import UUID
 
 import pytest
+from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.test import Client
 
 from chargebacks import ledger
 from chargebacks.models import Chargeback
 from gateway.core import clock
-from gateway.models import Authentication, Role, WebhookAttempt, WebhookDelivery
+from gateway.core.identifiers import first_id_at
+from gateway.models import AcquirerAccount, Authentication, Payment, Role, WebhookAttempt, WebhookDelivery
 from gateway.models.webhooks import INSPECTOR_URL_PREFIX
 from gateway.notifications import endpoints
+from reporting.models import Delivery, DeliveryAttempt, SettlementFile
+from reporting.reconciliation.models import ReconciliationFile
 from tests.gateway.backoffice.test_rights import furnish
+from tests.support import settlement
 from tests.support.fixtures import BY, Shop
 from tests.support.office import person, signed_in
 from tests.support.settlement import payment_of
@@ -155,3 +161,70 @@ def test_endpoints_that_fail_are_those_of_the_figure(shop: Shop) -> None:
     page = client.get(link[1]).content.decode()
     assert f"/webhookendpoint/{bad.pk}/change/" in page
     assert f"/webhookendpoint/{good.pk}/change/" not in page
+
+
+def test_a_days_settlement_files_are_those_of_its_column(shop: Shop) -> None:
+    """By the institute's day; a file that could not be read is in neither."""
+    institute = settlement.institute(time_zone="Pacific/Auckland")
+    row = settlement.line(ClearingInstituteMerchantId=shop.channel.pk.hex, ConnectorTxId1="unknown", Amount="7.77")
+    files = [settlement.take_in(settlement.csv([row, row][:number]), institute, f"{number}.csv") for number in (1, 2)]
+    SettlementFile.objects.filter(pk=files[0].pk).update(received_at=clock.real_now() - timedelta(days=2))
+    client = signed_in(User.objects.create_superuser("boss"))
+    columns = columns_of(panel_of(client, "Due settlements"))
+    assert sum(came for _link, (came, _missing) in columns) == 2
+    for link, (came, _missing) in columns:
+        page = client.get(link).content.decode()
+        assert page.count('/change/">') == came, link
+
+
+def test_files_that_were_not_delivered_are_those_of_the_figure(shop: Shop) -> None:
+    now = clock.real_now()
+    for number, state in enumerate(("WAITING", "WAITING", "FAILED", "DONE")):
+        file = ReconciliationFile.objects.create(
+            merchant=shop.merchant, day=now.date() - timedelta(days=number), begins_at=now, ends_at=now, names={},
+            offset=timedelta(),
+        )  # fmt: skip
+        tried = Delivery.objects.create(file=file, state=state, attempts=min(number, 1), due_at=now)
+        if number:
+            why = "" if state == "DONE" else "no answer"
+            DeliveryAttempt.objects.create(delivery=tried, number=1, target="t", at=now, duration_ms=1, why=why)
+    client = signed_in(person("boss", Role.MANAGER, shop.merchant))
+
+    def count(query: str) -> int:
+        page = client.get(f"/admin/reporting/reconciliationfile/?{query}").content.decode()
+        return page.count('/change/">')
+
+    found = [count(each) for each in ("sent=again", "sent=lost", f"tried={now:%Y-%m-%d}", "tried=never", "sent=x")]
+    assert found == [1, 1, 3, 4, 4]
+
+
+def test_each_figure_of_an_accounts_health_is_its_list(shop: Shop) -> None:
+    """Declines at an account that the payment left are in no list of it, so that figure leads nowhere."""
+    AcquirerAccount.objects.create(channel=shop.channel, connector="stub", acquirer_merchant_id="4711")
+    now = first_id_at(clock.real_now()).int
+    with_tries = {"tried": [{"connector": "stub", "account": "4711", "declined": "800.100.155"}]}
+    for number, (status, account, route) in enumerate(
+        [
+            ("APPROVED", "4711", {}),
+            ("DECLINED", "4711", {}),
+            ("IN_DOUBT", "4711", {}),
+            ("APPROVED", "other", with_tries),
+        ]
+    ):
+        paid = payment_of(shop.api.pay().id)
+        ident = UUID(int=now + number)
+        Payment.objects.filter(pk=paid.pk).update(
+            id=ident, chain=ident, status=status, connector="stub", acquirer_merchant_id=account, route=route
+        )
+    client = signed_in(person("boss", Role.MANAGER, shop.merchant))
+    cache.clear()
+    page = html.unescape(client.get("/admin/gateway/acquireraccount/health/").content.decode())
+    row = page[page.index("stub 4711") :]
+    figures = re.findall(r'<td class="th-num">(?:<a href="([^"]+)">)?([0-9]+)(?:</a>)?</td>', row[: row.index("</tr>")])
+    (approved, ones), (declined, twos), *_rest, (doubt, doubts) = figures
+    assert (ones, twos, doubts) == ("1", "2", "1")
+    assert declined == "", "one of the two went on to another account"
+    for link in (approved, doubt):
+        answer = client.get(link)
+        assert answer.status_code == 200
+        assert answer.content.decode().count('name="pick"') == 1
