@@ -31,6 +31,7 @@ from playwright.sync_api import Page
 from chargebacks import evidence, ledger
 from gateway.core import clock
 from gateway.models import Approval, RiskSet, Role
+from reporting.models import ClearingInstitute
 from tests.browser.conftest import picture
 from tests.browser.patience import resize
 from tests.chargebacks.test_alerts import alerted
@@ -38,6 +39,7 @@ from tests.gateway.backoffice.test_isolation import PARAMETER
 from tests.gateway.backoffice.test_no_english import pages as read_pages
 from tests.gateway.backoffice.test_rights import addresses, furnish
 from tests.gateway.backoffice.test_rule_trials import run as run_trial
+from tests.support import settlement
 from tests.support.fixtures import BY, Shop
 from tests.support.office import person, prove, signed_in
 from tests.support.settlement import payment_of
@@ -146,6 +148,14 @@ def fill_pages(shop: Shop, boss: User) -> None:
     ):
         assert client.post(path, given).status_code == 302, path
     run_trial(shop, boss, document)
+    # A line that several payments may be meant by, with the buttons to choose one of them.
+    for _ in range(2):
+        shop.api.pay(merchantTransactionId="order-twin")
+    several = settlement.line(
+        ClearingInstituteMerchantId=shop.channel.pk.hex, ConnectorTxId1="", TransactionId="order-twin"
+    )
+    institute = ClearingInstitute.objects.get(key="simulated")
+    assert settlement.take_in(settlement.csv([several]), institute, "several.csv").multiple == 1
 
 
 def list_pages(client: Client, shop: Shop) -> list[str]:
