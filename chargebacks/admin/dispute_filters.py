@@ -81,4 +81,5 @@ def sum_by_currency(rows: QuerySet[Chargeback]) -> list[dict[str, Any]]:
     plain = rows.order_by()
     if len(plain.values_list("pk")[: MAX_SUMMED_DISPUTES + 1]) > MAX_SUMMED_DISPUTES:
         return []
-    return list(plain.values("currency").annotate(number=Count("id"), total=Sum("amount")).order_by("currency"))
+    sums = plain.values("currency").annotate(number=Count("id"), total=Sum("amount")).order_by("currency")
+    return [dict(each) for each in sums]

@@ -108,9 +108,7 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     django.setup()
     from django.conf import settings
-    from django.test.utils import setup_test_environment
 
-    setup_test_environment()
     settings.ALLOWED_HOSTS = ["*"]
     print("| page | wall, ms | CPU, ms | of it PostgreSQL |\n|---|---:|---:|---:|")  # noqa: T201
     for name, (wall, own, database) in measure(rounds).items():

@@ -84,7 +84,9 @@ FIND_CUT: Final = """() => {
     let cut = box.right > wide + 1 || box.left < -1 ? "the window" : "";
     for (let above = own; above && above !== document.body; above = above.parentElement) {
       const style = getComputedStyle(above);
-      const scrolls = /^(auto|scroll)$/.test(style.overflowX);
+      // A list on a phone has its cells below one another: nobody pushes it aside.
+      const stacked = wide < 1024 && own.closest("#result_list, [data-rows]");
+      const scrolls = /^(auto|scroll)$/.test(style.overflowX) && !stacked;
       if (scrolls || style.clipPath !== "none" || style.position === "fixed" || style.textOverflow === "ellipsis") {
         cut = "";
         break;
