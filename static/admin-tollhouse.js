@@ -125,3 +125,12 @@ addEventListener("load", () => {
     if (!String(head.textContent).trim() && !head.querySelector("input, [aria-label]")) head.setAttribute("role", "cell");
   }
 });
+
+// A table that is wider than its box is pushed aside by keys, too: the box can have the focus.
+const reachBoxes = () => {
+  for (const box of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".ck-scroll, .th-scroll"))) {
+    if (box.scrollWidth > box.clientWidth && !box.hasAttribute("tabindex")) box.tabIndex = 0;
+  }
+};
+addEventListener("load", reachBoxes);
+addEventListener("resize", reachBoxes);

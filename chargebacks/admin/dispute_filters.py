@@ -76,7 +76,7 @@ def read_period(sent: QueryDict) -> DisputePeriod:
     return DisputePeriod(least=least, most=most, opened=int(opened[0]) if opened else None)
 
 
-def sum_by_currency(rows: QuerySet[Chargeback]) -> list[dict[str, Any]]:
+def sum_disputes(rows: QuerySet[Chargeback]) -> list[dict[str, Any]]:
     """Currency, number and total of the disputes of a list; empty for a longer one than MAX_SUMMED_DISPUTES."""
     plain = rows.order_by()
     if len(plain.values_list("pk")[: MAX_SUMMED_DISPUTES + 1]) > MAX_SUMMED_DISPUTES:

@@ -140,7 +140,7 @@ class ChargebackAdmin(ReadOnlyPage):
                 for words, names in ((reason, ("reason",)), (period.describe(), ("left", "opened")))
                 if words
             ],
-            "totals": dispute_filters.sum_by_currency(rows),
+            "totals": dispute_filters.sum_disputes(rows),
             "q": text,
             "rows": [
                 {**formatting.render_case_row(row), "order": mask_text(orders.get(row.pk, ""))} for row in pages.rows
