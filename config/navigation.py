@@ -364,6 +364,6 @@ def _badge(item: NavigationItem, request: HttpRequest) -> dict[str, Any]:
     return {"badge": pressing, "badge_variant": "danger", "badge_style": "solid"} if pressing else {}
 
 
-def environment(_request: HttpRequest) -> list[str]:
+def environment(_request: HttpRequest | None) -> list[str]:
     """The environment's name, shown in the header of every page."""
     return [str(_("live")), "danger"] if settings.IS_LIVE else [str(_("test")), "info"]

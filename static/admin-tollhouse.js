@@ -113,3 +113,24 @@ addEventListener("load", () => {
     box.setAttribute("aria-labelledby", [label.id, box.getAttribute("aria-labelledby")].filter(Boolean).join(" "));
   }
 });
+
+// Fields in the rows of a table are named by their column, and what heads a column without a name is no heading.
+addEventListener("load", () => {
+  for (const cell of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("td[data-label]"))) {
+    for (const field of cell.querySelectorAll("input:not([type=hidden]), select, textarea")) {
+      if (!field.getAttribute("aria-label") && cell.dataset.label) field.setAttribute("aria-label", cell.dataset.label);
+    }
+  }
+  for (const head of document.querySelectorAll("th")) {
+    if (!String(head.textContent).trim() && !head.querySelector("input, [aria-label]")) head.setAttribute("role", "cell");
+  }
+});
+
+// A table that is wider than its box is pushed aside by keys, too: the box can have the focus.
+const reachBoxes = () => {
+  for (const box of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".ck-scroll, .th-scroll"))) {
+    if (box.scrollWidth > box.clientWidth && !box.hasAttribute("tabindex")) box.tabIndex = 0;
+  }
+};
+addEventListener("load", reachBoxes);
+addEventListener("resize", reachBoxes);

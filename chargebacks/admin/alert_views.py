@@ -30,12 +30,12 @@ from gateway.access import permissions
 from gateway.backoffice.follow_ups.follow_up_form import OPERATE_PAYMENT_PERMISSION, clerk_from_request
 from gateway.backoffice.kit import keyset
 from gateway.backoffice.kit.base import actor_from_request
-from gateway.backoffice.kit.formatting import format_money
+from gateway.backoffice.kit.formatting import format_money, format_typed_amount, read_typed_amount
 from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.sign_in import session
 from gateway.core import clock
 from gateway.core.masking import mask_note, mask_text
-from gateway.core.money import format_amount, parse_amount
+from gateway.core.money import parse_amount
 from gateway.models import Payment
 
 ALERT_ORDER: Final = keyset.KeysetOrder(columns=(("opened_at", datetime), ("id", UUID)), newest_first=True)
@@ -147,7 +147,7 @@ def enter_alert_view(page: ModelAdmin[Chargeback], request: HttpRequest, payment
         "kind": sent.get("kind", DisputeAlert.Kind.ALERT),
         "reasons": [(code, _(describe_reason(code))) for code in SELECTABLE_REASONS],
         "reason": sent.get("reason", OTHER_CHARGEBACK_REASON),
-        "amount": sent.get("amount", format_amount(payment.approved_amount or payment.amount)),
+        "amount": sent.get("amount", format_typed_amount(payment.approved_amount or payment.amount)),
         **{name: sent.get(name, "") for name in ("provider", "reference", "respond_by")},
     }
     return TemplateResponse(request, "admin/books/alert_entry.html", context, status=400 if fault else 200)
@@ -157,7 +157,7 @@ def _read_form(request: HttpRequest, payment: Payment) -> AlertFacts:
     """Raises AlertNotPossibleError."""
     sent = request.POST
     try:
-        amount = parse_amount(sent.get("amount", "").strip().replace(",", "."))
+        amount = parse_amount(read_typed_amount(sent.get("amount", "")))
     except ValueError:
         raise AlertNotPossibleError(_("Amount: a number above 0 with two places, such as 12.50.")) from None
     if (reason := sent.get("reason", "")) not in SELECTABLE_REASONS:

@@ -29,7 +29,7 @@ from django.utils.translation import gettext_lazy as lazy
 from django.utils.translation import ngettext
 
 from chargebacks import cases, deadlines, evidence, evidence_images, ledger, packet_job
-from chargebacks.admin import alert_views, contact_pages, formatting, manual_entry, rule_draft
+from chargebacks.admin import alert_views, contact_pages, dispute_filters, formatting, manual_entry, rule_draft
 from chargebacks.compelling_evidence import find_earlier_payments
 from chargebacks.dispute_strength import PROOFS, gather_counted, measure_strength
 from chargebacks.disputed_orders import choose_order_number, find_order_numbers, match_disputes
@@ -115,12 +115,14 @@ class ChargebackAdmin(ReadOnlyPage):
             return redirect(reverse("admin:chargebacks_chargeback_changelist"))
         chosen = request.GET.get("list", "all" if reason or text else "open")
         chosen = chosen if chosen in DISPUTE_LISTS else "open"
+        period = dispute_filters.read_period(request.GET)
         rows = own.select_related("merchant").filter(state__in=DISPUTE_LISTS[chosen][1])
         rows = rows.filter(reason_code=reason) if reason else rows
         rows = rows.filter(match_disputes(text)) if text else rows
+        rows = period.narrow(rows)
         # Open disputes are ordered by deadline, all others newest first.
         order = URGENCY_ORDER if chosen == "open" else DISPUTE_ORDER
-        narrowed = [(name, value) for name, value in (("reason", reason), ("q", text)) if value]
+        narrowed = [(name, value) for name, value in (("reason", reason), ("q", text), *period.parameters) if value]
         pages = keyset.read_keyset_page(rows, order, request.GET, [("list", chosen), *narrowed])
         orders = find_order_numbers(pages.rows)
         context = {
@@ -133,7 +135,12 @@ class ChargebackAdmin(ReadOnlyPage):
                 for name, (title, _states) in DISPUTE_LISTS.items()
             ],
             "reason": reason,
-            "without_reason": f"?{urlencode([('list', chosen), *narrowed[1:]])}",
+            "chips": [
+                (words, f"?{urlencode([('list', chosen), *(each for each in narrowed if each[0] not in names)])}")
+                for words, names in ((reason, ("reason",)), (period.describe(), ("left", "opened")))
+                if words
+            ],
+            "totals": dispute_filters.sum_disputes(rows),
             "q": text,
             "rows": [
                 {**formatting.render_case_row(row), "order": mask_text(orders.get(row.pk, ""))} for row in pages.rows
@@ -475,7 +482,11 @@ def _draw_chart(own: QuerySet[Chargeback]) -> Any:
         return ""
     kinds = (("good", _("won")), ("note", _("not decided")), ("bad", _("lost, accepted or returned")))
     columns = [
-        (f"{code[-3:]} {_(describe_reason(code))[:28]}", figures, f"?reason={code}")
+        (
+            f"{code[-3:]} {_(describe_reason(code))[:28]}",
+            figures,
+            f"?{urlencode({'list': 'all', 'reason': code, 'opened': DISPUTE_CHART_PERIOD.days})}",
+        )
         for code, figures in counted.items()
     ]
     return charts.draw_stacked_bars(columns, kinds, title=_("Disputes by reason and outcome, 90 days"))

@@ -9,13 +9,14 @@ from zoneinfo import ZoneInfo
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
+from chargebacks.admin.dispute_filters import build_days_left
 from chargebacks.admin.formatting import URGENT_DAYS_LEFT
 from chargebacks.deadlines import count_days_between, describe_days_left
 from chargebacks.models import Chargeback
 from chargebacks.states import DisputeState
 from gateway.access.permissions import AccessScope
 from gateway.backoffice.kit import charts
-from gateway.backoffice.kit.formatting import format_money
+from gateway.backoffice.kit.formatting import format_money, format_number
 from gateway.backoffice.operations import dashboard
 from gateway.backoffice.operations.dashboard import Figure, Panel, PanelSource
 from gateway.core import clock
@@ -65,17 +66,32 @@ def _build_dispute_panel(scope: AccessScope) -> Panel:
         link=link,
         link_words=_("Disputes to answer"),
         figures=[
-            Figure(name=_("to answer"), value=str(len(open_)), link=link),
-            Figure(name=_("within 3 days"), value=str(urgent), link=link, tone="bad" if urgent else ""),
-            *([Figure(name=_("at stake"), value=money)] if money else []),
+            Figure(name=_("to answer"), value=format_number(len(open_)), link=link),
+            Figure(
+                name=_("within 3 days"),
+                value=format_number(urgent),
+                link=f"{link}&left={build_days_left(None, URGENT_DAYS_LEFT)}",
+                tone="bad" if urgent else "",
+            ),
+            *([Figure(name=_("at stake"), value=money, link=link)] if money else []),
         ],
         chart=charts.draw_stacked_bars(
-            [(name, (number,), link if number else "") for name, number in zip(names, columns, strict=True)],
+            [
+                (name, (number,), f"{link}&left={span}" if number else "")
+                for name, number, span in zip(names, columns, _list_spans(), strict=True)
+            ],
             (("bad", _("disputes")),),
             title=_("Disputes by the time that is left to answer"),
         ),
         facts=[_describe_most_urgent(min(open_), len(open_))] if open_ else [],
     )
+
+
+def _list_spans() -> list[str]:
+    """The chart's columns as the list's filter of days left."""
+    ends: list[int | None] = [*DEADLINE_BUCKET_DAYS, None]
+    begins: list[int | None] = [None, *(days + 1 for days in DEADLINE_BUCKET_DAYS)]
+    return [build_days_left(least, most) for least, most in zip(begins, ends, strict=True)]
 
 
 def _describe_most_urgent(first: tuple[Any, ...], many: int) -> tuple[str, str, str]:

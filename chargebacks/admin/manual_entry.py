@@ -26,12 +26,12 @@ from chargebacks.models import Chargeback, Contact
 from chargebacks.stages import SCHEME_REASONS, DisputeStage
 from gateway.access import audit_log
 from gateway.backoffice.kit.base import actor_from_request
+from gateway.backoffice.kit.formatting import format_money, format_typed_amount, read_typed_amount
 from gateway.backoffice.sign_in import session
 from gateway.catalogue.errors import InvalidParametersError
 from gateway.core import clock, result_codes
 from gateway.core.mail_address import parse_mail_address
 from gateway.core.masking import mask_note
-from gateway.core.money import format_amount
 from gateway.models import Merchant, Payment
 from gateway.payments.chain_amounts import ZERO_AMOUNT, compute_refundable_amount
 from gateway.payments.follow_ups import load_chain
@@ -87,7 +87,7 @@ def manual_entry_view(page: ModelAdmin[Chargeback], request: HttpRequest, paymen
         "refunded": _compute_refunded(payment),
         "seen": Payment.objects.get(pk=payment.chain).follow_ups,
         "reasons": [(code, _(describe_reason(code))) for code in SELECTABLE_REASONS],
-        "amount": request.POST.get("amount", format_amount(payment.approved_amount or payment.amount)),
+        "amount": request.POST.get("amount", format_typed_amount(payment.approved_amount or payment.amount)),
         "reason": request.POST.get("reason", OTHER_CHARGEBACK_REASON),
         "respond_by": request.POST.get("respond_by", ""),
         "reference": request.POST.get("reference", ""),
@@ -104,7 +104,7 @@ def _record_from_form(request: HttpRequest, payment: Payment) -> Chargeback:
     seen = request.POST.get("seen", "")
     if not (seen.isascii() and seen.isdigit() and len(seen) < 10):
         raise ManualEntryError(_("The form is not whole. Open it again."))
-    text = request.POST.get("amount", "").strip().replace(",", ".")
+    text = read_typed_amount(request.POST.get("amount", ""))
     whole, dot, cents = text.partition(".")
     if not (
         whole.isascii()
@@ -143,7 +143,7 @@ def _record_from_form(request: HttpRequest, payment: Payment) -> Chargeback:
                 "Only %(left)s of this payment has not been given back or charged back. Look at the acquirer's letter"
                 " again. If it says so, confirm it below."
             )
-            % {"left": f"{format_amount(left)} {payment.currency}"}
+            % {"left": format_money(left, payment.currency)}
         )
     return ledger.record_chargeback(
         payment,

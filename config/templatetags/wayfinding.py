@@ -10,11 +10,13 @@ from django.utils.translation import gettext as _
 
 from chargebacks.models import Chargeback, DisputeAlert
 from config import navigation
+from gateway.backoffice.access.audit_sentences import describe_entries
 from gateway.backoffice.kit.formatting import format_money
 from gateway.backoffice.payments.payment_titles import format_payment_title
 from gateway.backoffice.schedules.schedule_details import name_schedule
 from gateway.models import (
     Approval,
+    AuditEntry,
     Authentication,
     BankOrder,
     BatchedCapture,
@@ -41,6 +43,7 @@ _NAMES: Final[Mapping[type, Callable[[Any], str]]] = {
     BatchedCapture: lambda row: format_money(row.amount, row.currency),
     BankOrder: lambda row: format_money(row.amount, row.currency),
     Authentication: lambda row: f"{row.network} {format_money(row.amount, row.currency)}",
+    AuditEntry: lambda row: describe_entries([row])[row.pk],
     Notification: lambda row: f"{row.kind} {row.action}",
     WebhookEndpoint: lambda row: _("Inspector") if row.url.startswith("inspector:") else row.url,
 }
@@ -63,6 +66,13 @@ def placed(context: template.Context, parts: Sequence[Mapping[str, Any]]) -> lis
         if (name := _NAMES.get(type(part["title"]))) is not None:
             part["title"] = name(part["title"])
     return found
+
+
+@register.simple_tag
+def environment_name() -> tuple[str, str]:
+    """The environment's name and its tone, for pages before the sign-in, which have no header."""
+    name, tone = navigation.environment(None)
+    return name, {"danger": "bad", "info": "note"}[tone]
 
 
 @register.simple_tag(takes_context=True)

@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 
 from gateway.access.permissions import AccessScope
 from gateway.backoffice.kit import charts
+from gateway.backoffice.kit.formatting import format_number
 from gateway.backoffice.operations import dashboard
 from gateway.backoffice.operations.dashboard import Figure, Panel, PanelSource
 from gateway.core import clock
@@ -45,11 +46,21 @@ def build_delivery_panel(scope: AccessScope) -> Panel | None:
         link=files,
         link_words=_("Reconciliation files"),
         figures=[
-            Figure(name=_("tried again"), value=str(again), link=files, tone="warn" if again else ""),
-            Figure(name=_("given up"), value=str(given_up), link=files, tone="bad" if given_up else ""),
+            Figure(
+                name=_("tried again"),
+                value=format_number(again),
+                link=f"{files}?sent=again",
+                tone="warn" if again else "",
+            ),
+            Figure(
+                name=_("given up"),
+                value=format_number(given_up),
+                link=f"{files}?sent=lost",
+                tone="bad" if given_up else "",
+            ),
         ],
         chart=charts.draw_stacked_bars(
-            [(f"{day:%d.%m.}", tried.get(day, (0, 0)), files) for day in days],
+            [(f"{day:%d.%m.}", tried.get(day, (0, 0)), f"{files}?tried={day:%Y-%m-%d}") for day in days],
             (("good", _("sent")), ("bad", _("failed"))),
             title=_("Tries by day (UTC), the last 14 days"),
         ),

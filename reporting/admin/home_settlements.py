@@ -11,9 +11,11 @@ from django.utils.translation import gettext as _
 
 from gateway.access.permissions import AccessScope
 from gateway.backoffice.kit import charts
+from gateway.backoffice.kit.formatting import format_number
 from gateway.backoffice.operations import dashboard
 from gateway.backoffice.operations.dashboard import Figure, Panel, PanelSource
 from gateway.core import clock
+from reporting.admin import settlement_files
 from reporting.models import ClearingInstitute, Finding, MatchState, Settlement, SettlementFile, SettlementRecord
 from reporting.settlement import missing_settlements, unsettled_reminders
 
@@ -33,13 +35,24 @@ def _build_settlement_panel(scope: AccessScope) -> Panel | None:
     institutes = _list_institutes(scope)
     if not institutes:
         return None
-    files = reverse("admin:reporting_settlementfile_changelist")
+    # Files are of the whole installation: who sees some of its merchants has no list of them.
+    files = (
+        reverse("admin:reporting_settlementfile_changelist") if settlement_files.reaches_every_merchant(scope) else ""
+    )
+    missing = f"{files}#missing" if files else ""
     queue = reverse("admin:reporting_settlementrecord_changelist")
     # Each institute has its own time zone and so its own today; the chart ends with the latest of them.
     today = max(clock.real_now().astimezone(one.zone).date() for one in institutes)
     days = [today - timedelta(days=back) for back in range(SETTLEMENT_PANEL_DAYS - 1, -1, -1)]
     came, missed = _count_received(institutes, days[0]), _list_missing_days(institutes, days[0])
-    shown = [(f"{day:%d.%m.}", (came.get(day, 0), sum(1 for one, _by in missed if one == day)), files) for day in days]
+    shown = [
+        (
+            f"{day:%d.%m.}",
+            (came.get(day, 0), sum(1 for one, _by in missed if one == day)),
+            f"{files}?day={day:%Y-%m-%d}" if files else "",
+        )
+        for day in days
+    ]
     late = unsettled_reminders.count_unsettled_payments(scope)
     records = SettlementRecord.objects.filter(scope.where("merchant", None))
     counted = [
@@ -57,7 +70,12 @@ def _build_settlement_panel(scope: AccessScope) -> Panel | None:
         link=queue,
         link_words=_("Exceptions"),
         figures=[
-            Figure(name=_("files missing"), value=str(len(missed)), link=files, tone="bad" if missed else ""),
+            Figure(
+                name=_("files missing"),
+                value=format_number(len(missed)),
+                link=f"{files}#missing",
+                tone="bad" if missed else "",
+            ),
             Figure(
                 name=_("payments not settled"),
                 value=_build_figure(late),
@@ -71,13 +89,13 @@ def _build_settlement_panel(scope: AccessScope) -> Panel | None:
             (("good", _("files that came")), ("bad", _("expected, did not come"))),
             title=_("Settlement files by day, the last 14 days"),
         ),
-        facts=[(f"{day:%Y-%m-%d}", _("no file of %s") % by, files) for day, by in missed[-MAX_PANEL_MISSING:]],
+        facts=[(f"{day:%Y-%m-%d}", _("no file of %s") % by, missing) for day, by in missed[-MAX_PANEL_MISSING:]],
         words=_("Expected files are missed from the day after."),
     )
 
 
 def _build_figure(number: int) -> str:
-    return f"{number:,}" if number <= MAX_COUNTED_PAYMENTS else f"> {MAX_COUNTED_PAYMENTS:,}"
+    return format_number(number) if number <= MAX_COUNTED_PAYMENTS else f"> {format_number(MAX_COUNTED_PAYMENTS)}"
 
 
 def _list_institutes(scope: AccessScope) -> list[ClearingInstitute]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -12,8 +13,8 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
-from django.db.models import Q, QuerySet
-from django.http import FileResponse, Http404, HttpRequest, HttpResponse
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.http import FileResponse, Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
@@ -30,7 +31,7 @@ from gateway.core.money import CURRENCY_CODES
 from gateway.core.secret import Secret
 from gateway.models import Merchant
 from reporting.admin.books_work import start_books_work
-from reporting.models import Delivery, ReconciliationFile, SftpTarget
+from reporting.models import Delivery, DeliveryAttempt, ReconciliationFile, SftpTarget
 from reporting.reconciliation import daily_files, deliveries, period_files
 from reporting.sftp import SftpUnreachableError
 
@@ -44,6 +45,34 @@ _STATES: Final = {
     Delivery.State.DONE: ("good", lazy("Sent")),
     Delivery.State.FAILED: ("bad", lazy("Given up")),
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryFilter:
+    """A filter of the list that the first page links to. ``words``: shown above the list; empty for none."""
+
+    where: Q = field(default_factory=Q)
+    words: str = ""
+    parameters: list[tuple[str, str]] = field(default_factory=list)
+
+
+def _narrow_by_delivery(sent: QueryDict) -> DeliveryFilter:
+    """Files that are tried again or given up (``sent``), or were tried on a day (``tried``)."""
+    match sent.get("sent"):
+        case "again":
+            where = Q(delivery__state=Delivery.State.WAITING, delivery__attempts__gt=0)
+            return DeliveryFilter(where=where, words=_("tried again"), parameters=[("sent", "again")])
+        case "lost":
+            where = Q(delivery__state=Delivery.State.FAILED)
+            return DeliveryFilter(where=where, words=_("given up"), parameters=[("sent", "lost")])
+    try:
+        day = date.fromisoformat(sent.get("tried", ""))
+    except ValueError:
+        return DeliveryFilter()
+    tries = DeliveryAttempt.objects.filter(delivery__file=OuterRef("pk"), at__date=day)
+    return DeliveryFilter(
+        where=Q(Exists(tries)), words=_("tried on %s") % f"{day:%Y-%m-%d}", parameters=[("tried", f"{day:%Y-%m-%d}")]
+    )
 
 
 class PeriodRefusedError(Exception):
@@ -105,8 +134,9 @@ class ReconciliationFileAdmin(ReadOnlyPage):
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         if not self.has_view_permission(request):
             raise PermissionDenied
-        rows = self.get_queryset(request).select_related("merchant", "delivery")
-        pages = keyset.read_keyset_page(rows, RECONCILIATION_FILE_ORDER, request.GET)
+        narrowed = _narrow_by_delivery(request.GET)
+        rows = self.get_queryset(request).select_related("merchant", "delivery").filter(narrowed.where)
+        pages = keyset.read_keyset_page(rows, RECONCILIATION_FILE_ORDER, request.GET, narrowed.parameters)
         may_export = self.may(request, EXPORT_PERMISSION)
         context = {
             **self.admin_site.each_context(request),
@@ -114,6 +144,7 @@ class ReconciliationFileAdmin(ReadOnlyPage):
             "opts": self.opts,
             "rows": [{"row": row, "sent": _render_delivery(row)} for row in pages.rows],
             "pages": pages,
+            "narrowed": narrowed.words,
             "may_export": may_export,
             "merchants": self._exportable_merchants(request)[:MAX_MERCHANT_FILTER_CHOICES] if may_export else (),
             "days": period_files.MAX_PERIOD_DAYS,

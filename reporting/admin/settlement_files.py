@@ -6,15 +6,16 @@ Exceptions and Payouts.
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime, time, timedelta
 from typing import Any, Final
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
@@ -23,9 +24,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
 
 from gateway.access import permissions
+from gateway.access.permissions import AccessScope
 from gateway.api.body_limits import UploadPolicy, allow_uploads, build_upload_url
 from gateway.backoffice.kit import keyset
 from gateway.backoffice.kit.base import BackofficePage, actor_from_request
+from gateway.backoffice.kit.formatting import format_number
 from gateway.core import clock
 from gateway.models import Merchant
 from gateway.timers import wakeup
@@ -52,7 +55,11 @@ _STATES: Final = {
 
 def has_right_everywhere(request: HttpRequest, right: str) -> bool:
     """True if the user has ``right`` on every merchant of the installation."""
-    scope = permissions.find_access_scope(request.user, right)
+    return reaches_every_merchant(permissions.find_access_scope(request.user, right))
+
+
+def reaches_every_merchant(scope: AccessScope) -> bool:
+    """Whether every merchant of the installation is in ``scope``. Settlement files are of all of them."""
     if scope.everything or not scope.merchants:
         return scope.everything
     return not Merchant.objects.exclude(pk__in=scope.merchants).exists()
@@ -99,10 +106,15 @@ class SettlementFileAdmin(BackofficePage):
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         if not self.has_view_permission(request):
             raise PermissionDenied
-        pages = keyset.read_keyset_page(self.get_queryset(request), FILE_ORDER, request.GET)
+        rows, day = self.get_queryset(request), _read_day(request.GET.get("day", ""))
+        if day is not None:
+            rows = rows.filter(build_day_condition(day))
+        kept = [("day", f"{day:%Y-%m-%d}")] if day is not None else []
+        pages = keyset.read_keyset_page(rows, FILE_ORDER, request.GET, kept)
         context = {
             **self.admin_site.each_context(request),
             "title": _("Settlement files"),
+            "day": day,
             "opts": self.opts,
             "rows": [{"row": row, "pill": _render_pill(row)} for row in pages.rows],
             "pages": pages,
@@ -297,6 +309,26 @@ def _store_upload(request: HttpRequest, institutes: list[ClearingInstitute]) -> 
     )
 
 
+def _read_day(text: str) -> date | None:
+    """The day of an address, as 2026-05-14."""
+    try:
+        return date.fromisoformat(text) if len(text) == len("2026-05-14") else None
+    except ValueError:
+        return None
+
+
+def build_day_condition(day: date) -> Q:
+    """The condition on files that came on a day of their institute's time zone, as the first page counts them: without
+    those that could not be read, and those of institutes that are switched off."""
+    found = Q(pk__in=[])
+    zones = ClearingInstitute.objects.filter(active=True).order_by().values_list("time_zone", flat=True).distinct()
+    for zone in zones:
+        begins = datetime.combine(day, time(), ZoneInfo(zone))
+        ends = datetime.combine(day + timedelta(days=1), time(), ZoneInfo(zone))
+        found |= Q(institute__time_zone=zone, received_at__gte=begins, received_at__lt=ends)
+    return found & Q(institute__active=True) & ~Q(state=SettlementFile.State.FAILED)
+
+
 def _render_pill(file: SettlementFile) -> dict[str, Any]:
     tone, text = _STATES[DisplayedFileState(file.state)]
     return {"tone": tone, "text": str(text)}
@@ -312,7 +344,10 @@ def _render_progress(file: SettlementFile) -> dict[str, Any]:
         passed = (clock.real_now() - (file.started_at or file.received_at)).total_seconds()
         rate = file.lines / max(passed, 0.001)
         left = (total - file.lines) / max(rate, 1)
-        words = _("%(rate)s lines a second, about %(left)s s left") % {"rate": f"{rate:,.0f}", "left": f"{left:.0f}"}
+        words = _("%(rate)s lines a second, about %(left)s s left") % {
+            "rate": format_number(round(rate)),
+            "left": format_number(round(left)),
+        }
     return {
         "state": str(_STATES[DisplayedFileState(file.state)][1]),
         "share": share,

@@ -34,7 +34,7 @@ def sign_in(page: Page, site: str, name: str = "dora") -> None:
     page.goto(f"{site}/admin/")
     page.get_by_label("Username").fill(name)
     page.get_by_label("Password").fill(PASSWORD)
-    follow(page, page.get_by_role("button", name="Log in"))
+    follow(page, page.get_by_role("button", name="Sign in", exact=True))
 
 
 def test_issue_a_token_and_call_the_api_with_it(site: str, open_page: Opened, committed: Shop, developer: User) -> None:

@@ -54,7 +54,7 @@ def sign_in_with_app(page: Page, site: str, user: User, secret: str) -> None:
     page.goto(f"{site}/admin/login/")
     page.get_by_label("Username").fill(user.username)
     page.get_by_label("Password").fill(PASSWORD)
-    follow(page, page.get_by_role("button", name="Log in"))
+    follow(page, page.get_by_role("button", name="Sign in", exact=True))
     page.get_by_label("Code").fill(code_of(secret))
     with page.expect_navigation(url=f"{site}/admin/"):
         page.get_by_role("button", name="Go on").click()

@@ -52,7 +52,7 @@ def give_password(page: Page, site: str) -> None:
     page.goto(f"{site}/admin/login/")
     page.get_by_label("Username").fill("dora")
     page.get_by_label("Password").fill(PASSWORD)
-    follow(page, page.get_by_role("button", name="Log in"))
+    follow(page, page.get_by_role("button", name="Sign in", exact=True))
 
 
 def add_passkey(page: Page, site: str, name: str, *, alone: bool) -> None:
@@ -154,7 +154,7 @@ def test_a_passkey_leads_past_a_lock_and_who_has_none_stays_out(site: str, open_
         page.goto(f"{site}/admin/login/")
         page.get_by_label("Username").fill("dora")
         page.get_by_label("Password").fill("wrong")
-        follow(page, page.get_by_role("button", name="Log in"))
+        follow(page, page.get_by_role("button", name="Sign in", exact=True))
     expect(page.get_by_text("Too many tries.")).to_be_visible()
     page.goto(f"{site}/admin/login/")
     page.get_by_role("button", name="Sign in with a passkey").click()
@@ -180,7 +180,7 @@ def test_where_no_passkey_can_be_the_pages_do_not_offer_one(
     """Browsers keep passkeys for names; an address such as 127.0.0.1 has none."""
     page = open_page()
     page.goto(f"{site}/admin/login/".replace("localhost", "127.0.0.1"))
-    expect(page.get_by_role("button", name="Log in")).to_be_visible()
+    expect(page.get_by_role("button", name="Sign in", exact=True)).to_be_visible()
     expect(page.get_by_role("button", name="Sign in with a passkey")).to_be_hidden()
 
 

@@ -66,7 +66,49 @@ _SENTENCES: Final[Mapping[str, Any]] = {
     "close": lazy("%(actor)s closed %(what)s: %(note)s"),
     "undo": lazy("%(actor)s undid what was done with %(what)s"),
     "receive": lazy("%(actor)s took in %(what)s"),
+    "replay": lazy("%(actor)s replayed webhooks of %(what)s"),
+    "add evidence": lazy("%(actor)s added evidence to %(what)s"),
+    "remove evidence": lazy("%(actor)s removed evidence from %(what)s"),
+    "evidence fetched": lazy("%(actor)s opened evidence of %(what)s"),
+    "packet asked": lazy("%(actor)s had the packet of %(what)s made"),
+    "chargeback": lazy("%(actor)s entered a chargeback: %(what)s"),
+    "submit": lazy("%(actor)s submitted the evidence of %(what)s"),
+    "accept": lazy("%(actor)s accepted %(what)s"),
+    "accept sums": lazy("%(actor)s accepted the sums of %(what)s"),
+    "alert recorded": lazy("%(actor)s recorded %(what)s"),
+    "alert let go": lazy("%(actor)s let %(what)s go"),
+    "book": lazy("%(actor)s booked %(what)s"),
+    "confirm person": lazy("%(actor)s confirmed that %(what)s is a person of their own"),
+    "end sessions": lazy("%(actor)s ended the sessions of %(what)s"),
+    "unlock": lazy("%(actor)s unlocked %(what)s"),
+    "single sign-on": lazy("%(actor)s undid the single sign-on of %(what)s"),
+    "second factor": lazy("%(actor)s changed the second factor of %(what)s"),
+    "recovery codes": lazy("%(actor)s made recovery codes for %(what)s"),
+    "made again": lazy("%(actor)s had %(what)s made again"),
+    "read again": lazy("%(actor)s had %(what)s read again"),
+    "receive again": lazy("%(actor)s took in %(what)s again"),
+    "point": lazy("%(actor)s set %(what)s up"),
+    "fetch from": lazy("%(actor)s set up where %(what)s is fetched from"),
+    "recall transfer": lazy("%(actor)s recalled %(what)s"),
+    "send again": lazy("%(actor)s had %(what)s sent again"),
+    "send now": lazy("%(actor)s had %(what)s sent at once"),
+    "send captures now": lazy("%(actor)s had the captures of %(what)s sent at once"),
+    "set secrets": lazy("%(actor)s set the secrets of %(what)s"),
+    "view saved": lazy("%(actor)s saved %(what)s"),
+    "view deleted": lazy("%(actor)s deleted %(what)s"),
+    "move clock": lazy("%(actor)s moved the clock of %(what)s"),
+    "activate": lazy("%(actor)s activated %(what)s"),
+    "deactivate": lazy("%(actor)s deactivated %(what)s"),
+    "pause": lazy("%(actor)s paused %(what)s"),
+    "resume": lazy("%(actor)s resumed %(what)s"),
+    "off": lazy("%(actor)s switched off %(what)s"),
+    "export": lazy("%(actor)s exported %(what)s"),
 }
+_WORK_SENTENCES: Final[Mapping[str, Any]] = {
+    "asked": lazy("%(actor)s started %(what)s"),
+    "cancelled": lazy("%(actor)s cancelled %(what)s"),
+}
+"""Of background work, whose actions begin with its kind."""
 _NAMED: Final = (Payment, Approval, Merchant, Channel, Division, Psp, AccessToken)
 """Models whose rows are named as they are now, where the entry has no name of them."""
 
@@ -86,7 +128,10 @@ def _describe(entry: AuditEntry, name: str) -> str:
         "asker": values.get("asked by") or "–",
         "note": values.get("reason") or values.get("note") or "–",
     }
-    if (sentence := _SENTENCES.get(entry.action)) is not None:
+    sentence = _SENTENCES.get(entry.action)
+    if sentence is None and entry.subject == "backgroundwork":
+        sentence = _WORK_SENTENCES.get(entry.action.rpartition(" ")[2])
+    if sentence is not None:
         return mask_text(str(sentence) % facts)
     return mask_text(f"{entry.actor}: {_(entry.action)}, {facts['what']}")
 

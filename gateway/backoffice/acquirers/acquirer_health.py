@@ -28,6 +28,7 @@ from gateway.backoffice.kit.real_time import ROW_TIME_SQL
 from gateway.backoffice.operations.dashboard import (
     DASHBOARD_HOURS,
     SCOPE_CONDITION,
+    build_first_payments_url,
     build_payments_url,
     query_dashboard,
 )
@@ -48,6 +49,8 @@ MAX_CIRCUIT_CHANGES_READ: Final = 500
 FAILED_OVER: Final = "LEFT"
 """The status counted at an account whose payment was sent to another account after a failure. An account that declined
 before a cascade counts a decline instead."""
+_DECLINED_BEFORE: Final = "DECLINED_BEFORE"
+"""The status counted at an account that declined a payment which then went to another account."""
 _VOIDED: Final = "VOIDED"
 """The status counted at an account whose attempt was voided, so that the payment is the account's again that had
 declined it: the attempt was not decided there."""
@@ -67,7 +70,7 @@ SELECT connector, account, channel_id, date_trunc('hour', at, 'UTC'), status, co
 GROUP BY 1, 2, 3, 4, 5
 UNION ALL
 SELECT way ->> 'connector', way ->> 'account', channel_id, date_trunc('hour', at, 'UTC'),
-    CASE WHEN way ? 'declined' THEN '{Status.DECLINED}' WHEN way ? 'voided' THEN '{_VOIDED}'
+    CASE WHEN way ? 'declined' THEN '{_DECLINED_BEFORE}' WHEN way ? 'voided' THEN '{_VOIDED}'
         ELSE '{FAILED_OVER}' END, count(*)
 FROM recent, jsonb_array_elements(tried) AS way
 WHERE (way ->> 'connector', way ->> 'account') <> (connector, account)
@@ -121,6 +124,23 @@ class AcquirerHealth:
     batches: list[dict[str, Any]] = field(default_factory=list)
     faults: list[dict[str, Any]] = field(default_factory=list)
     picture: SafeString = field(default_factory=SafeString)
+    decided_here: dict[str, str] = field(default_factory=dict)
+    """Filters of the list of payments whose last account this is."""
+    moved_on: int = 0
+    """Declines here of payments that another account decided in the end: they are in that account's list."""
+
+    @property
+    def approved_link(self) -> str:
+        return build_first_payments_url(**self.decided_here, status=Status.APPROVED)
+
+    @property
+    def declined_link(self) -> str:
+        """Empty where the list would have fewer payments than were declined here."""
+        return "" if self.moved_on else build_first_payments_url(**self.decided_here, status=Status.DECLINED)
+
+    @property
+    def doubt_link(self) -> str:
+        return build_first_payments_url(**self.decided_here, status=Status.IN_DOUBT)
 
     def sum(self, place: int) -> int:
         return sum(each[place] for each in self.hours.values())
@@ -192,10 +212,17 @@ def _build_health(row: AcquirerAccount) -> AcquirerHealth:
         active=row.active,
         address=reverse("admin:gateway_acquireraccount_change", args=[row.pk]),
         link=build_payments_url(channel=row.channel.entity_id),
+        decided_here={
+            "channel": row.channel.entity_id,
+            "connector": row.connector,
+            **({"account": row.acquirer_merchant_id} if row.acquirer_merchant_id else {}),
+        },
     )
 
 
-_PLACES: Final[Mapping[str, int]] = {Status.APPROVED: 0, Status.DECLINED: 1, FAILED_OVER: 3}
+_PLACES: Final[Mapping[str, int]] = {
+    Status.APPROVED: 0, Status.DECLINED: 1, _DECLINED_BEFORE: 1, FAILED_OVER: 3,
+}  # fmt: skip
 
 
 def _add_counts(found: Mapping[AcquirerAccountKey, AcquirerHealth], rows: Iterable[tuple[Any, ...]]) -> None:
@@ -204,6 +231,7 @@ def _add_counts(found: Mapping[AcquirerAccountKey, AcquirerHealth], rows: Iterab
             continue
         own.hours.setdefault(hour, [0, 0, 0, 0])[_PLACES.get(status, 2)] += count
         own.doubt += count if status == Status.IN_DOUBT else 0
+        own.moved_on += count if status == _DECLINED_BEFORE else 0
 
 
 def _chart_by_hour(own: AcquirerHealth) -> SafeString:

@@ -60,6 +60,7 @@ class MerchantForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at
     time_zone = forms.ChoiceField(
         label=gettext_lazy("time zone"),
         choices=[(name, name) for name in sorted(available_timezones())],
+        initial="UTC",
         widget=UnfoldAdminSelectWidget(),
         help_text=gettext_lazy("Reports and schedules of this merchant follow it."),
     )

@@ -35,6 +35,7 @@ from unfold.views import ChangeList
 
 from gateway.access import audit_log, permissions
 from gateway.access.permissions import AccessScope, RowOwner
+from gateway.backoffice.access.audit_sentences import describe_entries
 from gateway.backoffice.kit import edit_conflict, list_columns, saved_views
 from gateway.backoffice.kit.entity_names import label_channel
 from gateway.backoffice.kit.list_filters import PeriodFilter, RelatedRowFilter
@@ -406,13 +407,15 @@ class BackofficePage(ModelAdmin):
         row = self.get_object(request, unquote(object_id))
         if row is None or not self.has_view_or_change_permission(request, row):
             raise Http404
-        entries = AuditEntry.objects.filter(subject=self.opts.model_name, subject_id=str(row.pk)).order_by("-id")
+        own = AuditEntry.objects.filter(subject=self.opts.model_name, subject_id=str(row.pk)).order_by("-id")
+        entries = list(own[:MAX_HISTORY_ROWS])
+        sentences = describe_entries(entries)
         context = {
             **self.admin_site.each_context(request),
             "title": _("History of %s") % self.name_row(row),
             "opts": self.opts,
             "original": row,
-            "entries": entries[:MAX_HISTORY_ROWS],
+            "entries": [{"row": entry, "sentence": sentences[entry.pk]} for entry in entries],
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/audit_history.html", context)

@@ -295,7 +295,8 @@ def build_threeds_funnel(rows: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]
         passed += count if status in ("Y", "A") else 0
 
     def link(**filters: str) -> str:
-        recent = {"created_at__gte": _find_first_hour().isoformat(), **filters}
+        # By the ids, which are of real time: a merchant's clock may have been moved since.
+        recent = {"id__gte": str(first_id_at(_find_first_hour())), **filters}
         return f"{reverse('admin:gateway_authentication_changelist')}?{urlencode(recent)}"
 
     steps = (

@@ -25,7 +25,7 @@ from django.utils.translation import gettext_lazy
 
 from gateway.access.permissions import AccessScope, RowOwner, find_row_owner
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
-from gateway.backoffice.kit.formatting import build_state_pill, mask_registered_account
+from gateway.backoffice.kit.formatting import build_state_pill, format_money, mask_registered_account
 from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.kit.list_filters import build_period_filter
 from gateway.backoffice.payments import payment_search
@@ -333,12 +333,22 @@ class NotificationAdmin(ReadOnlyPage):
     list_select_related = ("merchant",)
     list_filter = ("kind",)
     ordering = ("-id",)
+    fields = ("merchant", "channel", "kind", "action", "paid", "registration", "subject", "sequence", "created_at")
+    readonly_fields = ("paid",)
     actions = None
 
     @admin.display(description=gettext_lazy("payment"))
     def payment_hex(self, row: Notification) -> str:
         """The id as the API writes it, so that ids from a merchant's logs are found."""
         return row.payment_id.hex if row.payment_id else "–"
+
+    @admin.display(description=gettext_lazy("payment"))
+    def paid(self, row: Notification) -> str:
+        """The payment in words, with a link to its page."""
+        if row.payment is None:
+            return "–"
+        words = f"{format_payment_title(row.payment)} {format_money(row.payment.amount, row.payment.currency)}"
+        return format_html('<a class="th-link" href="{}">{}</a>', build_payment_page_url(row.payment.pk), words)
 
 
 @admin.register(RiskObservation)

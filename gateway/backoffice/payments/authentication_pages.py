@@ -21,7 +21,7 @@ class AuthenticationAdmin(ReadOnlyPage):
     list_display = ("created_at", "network", "flow", "trans_status", "code", "merchant", "payment")
     list_select_related = ("merchant",)
     list_filter = (build_period_filter("created_at"), "step", "flow", "trans_status", "network")
-    linked_lookups = ("created_at",)
+    linked_lookups = ("id",)
     search_fields = ("id",)
     search_help_text = gettext_lazy("Payment id, or the authentication's own")
     ordering = ("-id",)

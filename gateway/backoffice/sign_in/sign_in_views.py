@@ -200,7 +200,9 @@ class TotpSetupForm(ActivateTOTPForm):  # type: ignore[misc]
         self.user = kwargs.pop("user")
         # allauth's own form would store the key in the session in clear.
         forms.Form.__init__(self, *args, **kwargs)
-        self.fields["code"] = _build_text_field(gettext_lazy("Code"), autocomplete="one-time-code", autofocus="")
+        self.fields["code"] = _build_text_field(
+            gettext_lazy("Code"), autocomplete="one-time-code", inputmode="numeric", autofocus=""
+        )
         self.secret = _find_offered_key(context.request)
 
     def clean_code(self) -> str:

@@ -71,6 +71,9 @@ class WebhookEndpointAdmin(MerchantPage):
         rows = found.rows
         keys = [row.pk for row in rows]
         last, waiting = webhook_figures.load_last_attempts(keys), webhook_figures.count_waiting_deliveries(keys)
+        failing = request.GET.get("last") == "failed"
+        if failing:
+            rows = [row for row in rows if (tried := last.get(row.pk)) is not None and not tried.is_good]
         context = {
             **self.admin_site.each_context(request),
             "title": _("Webhooks"),
@@ -90,6 +93,7 @@ class WebhookEndpointAdmin(MerchantPage):
             "test": not settings.IS_LIVE,
             "chart": webhook_figures.chart_attempts_by_hour(keys) if rows else "",
             "found": found,
+            "failing": failing,
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/office/endpoints.html", context)

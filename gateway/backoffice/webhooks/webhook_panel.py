@@ -8,6 +8,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from gateway.access.permissions import AccessScope
+from gateway.backoffice.kit.formatting import format_number
 from gateway.backoffice.operations import dashboard
 from gateway.backoffice.operations.dashboard import Figure, Panel, PanelSource
 from gateway.backoffice.webhooks import webhook_figures
@@ -41,14 +42,14 @@ def _draw_panel(scope: AccessScope) -> Panel | None:
         figures=[
             Figure(
                 name=_("waiting"),
-                value=f"{waiting:,}",
+                value=format_number(waiting),
                 link=f"{deliveries}?state=waiting",
                 tone="warn" if waiting else "",
             ),
             Figure(
                 name=_("endpoints that fail"),
-                value=str(len(failing)),
-                link=reverse("admin:gateway_webhookendpoint_changelist"),
+                value=format_number(len(failing)),
+                link=f"{reverse('admin:gateway_webhookendpoint_changelist')}?last=failed",
                 tone="bad" if failing else "",
             ),
         ],

@@ -1,0 +1,91 @@
+"""Every action that the product records in the audit trail is told in a sentence, in headings and histories too."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.utils import translation
+
+from gateway.access import audit_log
+from gateway.backoffice.access.audit_sentences import describe_entries
+from gateway.models import AuditEntry, Notification, Role
+from tests.support.fixtures import BY, Shop
+from tests.support.office import person, signed_in
+
+ROOT = Path(__file__).parents[3]
+RECORDING = frozenset({"record_audit_entry", "record"})
+
+
+def recorded_actions() -> Iterator[str]:
+    """Actions that are written out where an entry is recorded."""
+    for app in ("gateway", "reporting", "chargebacks", "checkout", "config"):
+        for file in (ROOT / app).rglob("*.py"):
+            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+                if not isinstance(node, ast.Call) or len(node.args) < 3:
+                    continue
+                name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+                action = node.args[1]
+                if name in RECORDING and isinstance(action, ast.Constant) and isinstance(action.value, str):
+                    yield action.value
+
+
+@pytest.mark.django_db
+def test_every_recorded_action_has_a_sentence_in_every_language() -> None:
+    """An action without one was told in English to everybody: "boss: export, pagesnapshot"."""
+    actions = sorted(set(recorded_actions()))
+    assert len(actions) > 50
+    for language in ("en", "de", "fr"):
+        with translation.override(language):
+            entries = [
+                AuditEntry(pk=number, actor="boss", action=action, subject="payment", subject_id="")
+                for number, action in enumerate(actions)
+            ]
+            told = describe_entries(entries)
+            assert [actions[number] for number, text in told.items() if text.startswith("boss: ")] == []
+
+
+@pytest.mark.django_db
+def test_work_that_was_started_is_told_whatever_its_kind() -> None:
+    entries = [
+        AuditEntry(pk=number, actor="boss", action=action, subject="backgroundwork", subject_id="")
+        for number, action in enumerate(("payments export asked", "trial cancelled"))
+    ]
+    assert [text.partition(" background")[0] for text in describe_entries(entries).values()] == [
+        "boss started",
+        "boss cancelled",
+    ]
+
+
+@pytest.mark.django_db
+def test_a_history_and_a_heading_are_sentences_in_the_readers_language(shop: Shop) -> None:
+    audit_log.record_audit_entry(BY, "change", shop.channel, before={"active": True}, after={"active": False})
+    client = signed_in(person("max", Role.MANAGER, shop.merchant))
+    client.post("/admin/language", {"language": "de", "next": "/admin/"})
+    history = client.get(f"/admin/gateway/channel/{shop.channel.pk}/history/").content.decode()
+    assert "tests hat geändert: Kanal" in " ".join(history.split())
+    entry = AuditEntry.objects.filter(action="change", subject="channel").latest("id")
+    heading = client.get(f"/admin/gateway/auditentry/{entry.pk}/change/").content.decode()
+    assert "tests hat geändert: Kanal" in heading[heading.index('id="header-inner"') :][:4000]
+    translation.activate("en")
+
+
+@pytest.mark.django_db
+def test_a_notification_names_its_payment_in_words(shop: Shop) -> None:
+    """It was "DB 92.00 EUR (APPROVED)"."""
+    shop.api.pay()
+    told = Notification.objects.filter(payment__isnull=False).latest("id")
+    client = signed_in(person("max", Role.MANAGER, shop.merchant))
+    page = client.get(f"/admin/gateway/notification/{told.pk}/change/").content.decode()
+    assert f'href="/admin/gateway/payment/{told.payment_id}/change/">Debit 92.00 EUR</a>' in page
+    assert "(APPROVED)" not in page
+
+
+@pytest.mark.django_db
+def test_a_new_merchants_time_zone_is_utc_until_another_is_chosen(shop: Shop) -> None:
+    """The form began with the first of all names, and a merchant's days were those of Abidjan."""
+    staff = signed_in(person("petra", Role.PSP, shop.merchant.division.psp))
+    page = staff.get("/admin/gateway/merchant/add/").content.decode()
+    assert '<option value="UTC" selected>' in page
