@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import expect
 
-from gateway.models import Division, Payment, Psp, Registration, Status
+from gateway.models import Channel, Division, Payment, Psp, Registration, Status
 from tests.browser.conftest import picture
 from tests.browser.test_widget import fill_address
 from tests.browser.test_widget_means import CREATE, TOTAL_AT, fast
@@ -16,7 +16,8 @@ from tests.browser.test_widget_options import DELETE, expire
 from tests.browser.widget import GOOD, Widget, checkout, result
 from tests.support.fixtures import Shop, open_shop
 from tests.support.shopfront import Shopfront
-from tests.support.threeds import CODE, PASS
+from tests.support.subscriptions import store_card
+from tests.support.threeds import BILLING, CODE, FRICTIONLESS, PASS
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]
 Open = Callable[..., Widget]
@@ -177,3 +178,29 @@ def test_a_shopper_comes_back_to_the_card_that_was_kept(
     told = [result(api, one).body for one in (second, third, fourth)]
     assert {one["result"]["code"] for one in told} == {"000.100.110"}
     assert {one["registrationId"] for one in told} == {stored}
+
+
+def test_a_card_that_is_known_goes_to_its_bank_only_when_that_wants_it(
+    shop: Shop, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """Two cards of one shopper: one bank is content with what it knows, the other one asks each time."""
+    api = shop.api
+    stored = {number: store_card(api, number) for number in (FRICTIONLESS, PASS)}
+    Channel.objects.filter(pk=shop.channel.pk).update(three_d_secure=True)
+    widget = open_widget(390, 900)
+    page = widget.page
+    bank = page.frame_locator(".wpwl-sheet-frame")
+    for number, flow in ((FRICTIONLESS, "frictionless"), (PASS, "challenge")):
+        again = checkout(api, **BILLING, **{"registrations[0].id": stored[number]})
+        widget.open(shop_site.widget(site, again))
+        box = page.locator(f"#wpwl-container-registration-{stored[number]}")
+        box.locator(".wpwl-button-pay").click()
+        if flow == "challenge":
+            expect(bank.get_by_label("Code")).to_be_visible()
+            picture(page, "known-card-bank")
+            bank.get_by_label("Code").fill(CODE)
+            bank.get_by_label("Code").press("Enter")
+        widget.lands()
+        paid = result(api, again).body
+        assert (paid["result"]["code"], paid["threeDSecure"]["flow"]) == ("000.100.110", flow)
+    assert Payment.objects.filter(payment_type="DB", status=Status.APPROVED).count() == 2

@@ -60,7 +60,8 @@ def test_booleans_stand_where_the_specification_has_them() -> None:
         "threeDSecure.decoupled",
         "threeDSecure.disable",
         "includeLinkedTransactions",
-        # Ours: docs/decisions/0083.
+        # Ours: docs/decisions/0083 and 0135.
+        "accountUpdater",
         "paymentPage",
         "link.openAmount",
         "link.reusable",
