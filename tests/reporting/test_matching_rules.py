@@ -306,3 +306,36 @@ def test_a_line_that_may_be_of_two_merchants_is_of_neither_until_a_clerk_decides
     assert record.merchant_id == (None if two else shop.merchant.pk)
     exception_queue.link_payment(record, last, BY)
     assert SettlementRecord.objects.get().merchant_id == last.merchant_id
+
+
+# --- which settlement a line is of ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("column", "other"),
+    [
+        ("ClearingInstituteMerchantId", "account-2"),
+        ("SettlementReference", "payout-2"),
+        ("SettlementDate", "2030-01-03"),
+        ("SettlementCurrency", "CHF"),
+    ],
+)
+def test_settlements_that_differ_in_one_thing_have_each_their_own_lines(db: None, column: str, other: str) -> None:
+    """Those of another institute with the same names are not theirs."""
+    fee = line(ReconciliationType="FEE", PaymentType="MONTHLY", Amount="9.90")
+    also = {"Currency": other} if column == "SettlementCurrency" else {}
+    fees = [fee, {**fee, **also, column: other}]
+    take_in(csv(fees), institute(key="another", name="Another bank"))
+    take_in(csv(fees), institute())
+    records = SettlementRecord.objects.select_related("settlement").order_by("institute_id", "line")
+    assert len({record.settlement_id for record in records}) == 4
+    for record in records:
+        of = record.settlement
+        assert of is not None
+        assert (of.institute_id, of.institute_merchant_id, of.reference, of.date, of.currency) == (
+            record.institute_id,
+            record.institute_merchant_id,
+            {"SettlementReference": other}.get(column, "payout-1") if record.line == 2 else "payout-1",
+            record.settlement_date,
+            record.settlement_currency,
+        )
