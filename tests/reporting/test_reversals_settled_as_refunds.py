@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 
 
 def void(shop: Shop, kind: str, amount: str, connector: str) -> tuple[Payment, Payment]:
-    """A debit or capture of 92.00 and its reversal, at a connector."""
+    """A debit, an authorization or a capture of 92.00 and its reversal, at a connector."""
     paid = shop.api.pay(paymentType="DB" if kind == "DB" else "PA").id
     if kind == "CP":
         paid = shop.api.follow(paid, "CP", "92.00").id
@@ -75,3 +75,10 @@ def test_the_reversal_of_an_authorization_is_settled_nowhere(shop: Shop) -> None
     shop.api.follow(held, "RV")
     Payment.objects.update(connector="stripe")
     assert unsettled() == []
+
+
+def test_a_refund_line_is_not_about_the_reversal_of_an_authorization(shop: Shop) -> None:
+    """Nothing was taken, so nothing is given back."""
+    _, released = void(shop, "PA", "92.00", "stripe")
+    take_in(csv([line(released, PaymentType="REFUND", ConnectorTxId1="")]), institute(connectors=["stripe"]))
+    assert SettlementRecord.objects.get().state == "NOT_MATCHED"
