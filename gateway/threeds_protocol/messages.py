@@ -23,6 +23,7 @@ from gateway.core.masking import mask_pan
 from gateway.core.money import Money, currency_exponent, currency_number
 from gateway.core.secret import Secret
 from gateway.threeds_protocol.networks import THREEDS_VERSION
+from gateway.threeds_protocol.required_fields import PRIOR_FORMS
 
 ThreeDSMessage = dict[str, Any]
 
@@ -324,7 +325,9 @@ def _build_prior(prior: PriorAuthentication | None) -> ThreeDSMessage:
         "threeDSReqPriorAuthTimestamp": f"{prior.at.astimezone(UTC):%Y%m%d%H%M}",
         "threeDSReqPriorRef": prior.acs_transaction,
     }
-    return {"threeDSRequestorPriorAuthenticationInfo": {name: text for name, text in told.items() if text}}
+    # Issuers' servers may name an authentication otherwise than the protocol: of such a one only the rest is told.
+    fitting = {name: text for name, text in told.items() if re.fullmatch(PRIOR_FORMS[name], text)}
+    return {"threeDSRequestorPriorAuthenticationInfo": fitting}
 
 
 def _is_agreement_complete(given: Mapping[str, str], purpose: str) -> bool:

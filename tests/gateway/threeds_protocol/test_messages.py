@@ -287,6 +287,18 @@ def test_the_merchant_alone_names_how_the_cardholder_authenticated(flow: str, me
     assert "threeDSRequestorPriorAuthenticationInfo" not in complete(COMPLETE, prior=prior)
 
 
+def test_an_id_that_is_none_of_the_protocols_does_not_make_a_request_incomplete() -> None:
+    """An answer of an issuer's server may have any text of 36 characters there."""
+    at = datetime(2026, 3, 1, 11, 22, 33, tzinfo=UTC)
+    prior = PriorAuthentication(acs_transaction="acs-4711", flow="challenge", at=at)
+    message = complete(CHANNELS["requestor"], prior=prior)
+    assert find_areq_faults(message) == []
+    assert message["threeDSRequestorPriorAuthenticationInfo"] == {
+        "threeDSReqPriorAuthMethod": "02",
+        "threeDSReqPriorAuthTimestamp": "202603011122",
+    }
+
+
 @pytest.mark.parametrize(
     ("depth", "sent"),
     [("30", "24"), ("24", "24"), ("08", "8"), ("36", "32"), ("99", "48"), ("2", "1"), ("0", "1"), ("10", "8")],
