@@ -70,9 +70,15 @@ def load_handling_ties(place: RowOwner) -> HandlingTies:
     rows = UserHandling.objects.values_list("by", "user", "confirmed_by")
     holding = [(by, user) for by, user, third in rows if third is None]
     confirmed = [row for row in rows if row[2] is not None]
+    weighed: dict[int, bool] = {}  # who made many users is behind many confirmations: each user is looked at once
     while True:
         ties = _build_ties(holding)
-        doubtful = [row for row in confirmed if _list_limited_actors(ties, row[2], row[0], place)]
+        both = [(row, ties.handlers(row[2]) & ties.handlers(row[0])) for row in confirmed]
+        unknown = frozenset().union(*(users for _row, users in both)) - weighed.keys()
+        if unknown:
+            found = User.objects.filter(pk__in=unknown)
+            weighed |= {user.pk: is_unlimited_user(user, place) for user in found}
+        doubtful = [row for row, users in both if not all(weighed[user] for user in users)]
         if not doubtful:
             return ties
         holding += [(by, user) for by, user, _third in doubtful]
@@ -160,12 +166,8 @@ def list_acting_people(
 
 def list_common_actors(one: int, other: int, place: RowOwner) -> list[str]:
     """Names of the people who may be acting as both users, without those who have no limit there. Empty: two people."""
-    return _list_limited_actors(load_handling_ties(place), one, other, place)
-
-
-def _list_limited_actors(ties: HandlingTies, one: int, other: int, place: RowOwner) -> list[str]:
-    both = ties.handlers(one) & ties.handlers(other)
-    users = User.objects.filter(pk__in=both).order_by("username") if both else ()
+    ties = load_handling_ties(place)
+    users = User.objects.filter(pk__in=ties.handlers(one) & ties.handlers(other)).order_by("username")
     return [user.get_username() for user in users if not is_unlimited_user(user, place)]
 
 
