@@ -334,10 +334,17 @@ def _is_agreement_complete(given: Mapping[str, str], purpose: str) -> bool:
     """Whether an agreement has the fields that its indicator requires. Of one without an end or a frequency a directory
     server takes the first payment as a payment only. Source: EMV 3-D Secure v2.2.0, table A.1, Recurring Expiry,
     Recurring Frequency, Instalment Payment Data."""
-    needed = ["standingInstruction.expiry", "standingInstruction.frequency"]
+    needed = [given.get("standingInstruction.expiry"), given.get("standingInstruction.frequency")]
     if purpose == _INSTALMENT_IND:
-        needed.append("standingInstruction.numberOfInstallments")
-    return all(given.get(name) for name in needed)
+        needed.append(_read_instalments(given))
+    return all(needed)
+
+
+def _read_instalments(given: Mapping[str, str]) -> str:
+    """The number of instalments without leading zeros; "" for 1, which the protocol does not take. Source: EMV 3-D
+    Secure v2.2.0, table A.1, Instalment Payment Data: greater than 1."""
+    number = given.get("standingInstruction.numberOfInstallments", "").lstrip("0")
+    return "" if number == "1" else number
 
 
 def _merchant(ask: AuthenticationSubject) -> ThreeDSMessage:
@@ -357,7 +364,7 @@ def _agreement(given: Mapping[str, str]) -> ThreeDSMessage:
     return {
         "recurringExpiry": given.get("standingInstruction.expiry", "").replace("-", ""),
         "recurringFrequency": given.get("standingInstruction.frequency", ""),
-        "purchaseInstalData": given.get("standingInstruction.numberOfInstallments", ""),
+        "purchaseInstalData": _read_instalments(given),
     }
 
 

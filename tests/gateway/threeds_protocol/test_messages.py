@@ -336,6 +336,19 @@ def test_an_agreement_that_lacks_what_its_indicator_requires_is_begun_by_a_payme
 
 
 @pytest.mark.parametrize(
+    ("number", "sent", "indicator"), [("12", "12", "03"), ("002", "2", "03"), ("1", None, "01"), ("001", None, "01")]
+)
+def test_a_number_of_instalments_is_sent_as_far_as_the_protocol_takes_it(
+    number: str, sent: str | None, indicator: str
+) -> None:
+    """Table A.1: greater than 1. Our parameter has 1 and leading zeros."""
+    given = AGREED | {"standingInstruction.type": "INSTALLMENT", "standingInstruction.numberOfInstallments": number}
+    message = complete(COMPLETE | given)
+    assert (message.get("purchaseInstalData"), message["threeDSRequestorAuthenticationInd"]) == (sent, indicator)
+    assert find_areq_faults(message) == []
+
+
+@pytest.mark.parametrize(
     ("phone", "written"),
     [
         ("+49 151 23456789", {"cc": "49", "subscriber": "15123456789"}),
