@@ -53,9 +53,11 @@ class DisputePeriod:
         """The filter in words; empty for none."""
         if self.opened is not None:
             return ngettext("opened within %d day", "opened within %d days", self.opened) % self.opened
-        if self.least is None and self.most is None:
+        if (self.least, self.most) == (None, None):
             return ""
-        return _("days left: %s") % build_days_left(self.least, self.most).strip("-").replace("-", "–")
+        if self.least is None or self.most is None:
+            return _("days left: %s") % (f"≥ {self.least}" if self.most is None else f"≤ {self.most}")
+        return _("days left: %s") % f"{self.least}–{self.most}"
 
 
 def _date_at_merchant(at: Any) -> Any:

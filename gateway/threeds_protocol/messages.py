@@ -23,6 +23,7 @@ from gateway.core.masking import mask_pan
 from gateway.core.money import Money, currency_exponent, currency_number
 from gateway.core.secret import Secret
 from gateway.threeds_protocol.networks import THREEDS_VERSION
+from gateway.threeds_protocol.required_fields import PRIOR_FORMS
 
 ThreeDSMessage = dict[str, Any]
 
@@ -324,17 +325,26 @@ def _build_prior(prior: PriorAuthentication | None) -> ThreeDSMessage:
         "threeDSReqPriorAuthTimestamp": f"{prior.at.astimezone(UTC):%Y%m%d%H%M}",
         "threeDSReqPriorRef": prior.acs_transaction,
     }
-    return {"threeDSRequestorPriorAuthenticationInfo": {name: text for name, text in told.items() if text}}
+    # Issuers' servers may name an authentication otherwise than the protocol: of such a one only the rest is told.
+    fitting = {name: text for name, text in told.items() if re.fullmatch(PRIOR_FORMS[name], text)}
+    return {"threeDSRequestorPriorAuthenticationInfo": fitting}
 
 
 def _is_agreement_complete(given: Mapping[str, str], purpose: str) -> bool:
     """Whether an agreement has the fields that its indicator requires. Of one without an end or a frequency a directory
     server takes the first payment as a payment only. Source: EMV 3-D Secure v2.2.0, table A.1, Recurring Expiry,
     Recurring Frequency, Instalment Payment Data."""
-    needed = ["standingInstruction.expiry", "standingInstruction.frequency"]
+    needed = [given.get("standingInstruction.expiry"), given.get("standingInstruction.frequency")]
     if purpose == _INSTALMENT_IND:
-        needed.append("standingInstruction.numberOfInstallments")
-    return all(given.get(name) for name in needed)
+        needed.append(_read_instalments(given))
+    return all(needed)
+
+
+def _read_instalments(given: Mapping[str, str]) -> str:
+    """The number of instalments without leading zeros; "" for 1, which the protocol does not take. Source: EMV 3-D
+    Secure v2.2.0, table A.1, Instalment Payment Data: greater than 1."""
+    number = given.get("standingInstruction.numberOfInstallments", "").lstrip("0")
+    return "" if number == "1" else number
 
 
 def _merchant(ask: AuthenticationSubject) -> ThreeDSMessage:
@@ -354,7 +364,7 @@ def _agreement(given: Mapping[str, str]) -> ThreeDSMessage:
     return {
         "recurringExpiry": given.get("standingInstruction.expiry", "").replace("-", ""),
         "recurringFrequency": given.get("standingInstruction.frequency", ""),
-        "purchaseInstalData": given.get("standingInstruction.numberOfInstallments", ""),
+        "purchaseInstalData": _read_instalments(given),
     }
 
 

@@ -115,9 +115,10 @@ AREQ_FIELDS: Final[Mapping[str, AReqField]] = {
 }  # fmt: skip
 """Data elements of an AReq that this gateway knows."""
 
-_PRIOR_FORMS: Final = {
+PRIOR_FORMS: Final = {
     "threeDSReqPriorAuthMethod": "0[1-4]", "threeDSReqPriorAuthTimestamp": "[0-9]{12}", "threeDSReqPriorRef": _UUID,
 }  # fmt: skip
+"""Data elements of threeDSRequestorPriorAuthenticationInfo → form of their texts."""
 _SCRIPT_FIELDS: Final = (
     "browserJavaEnabled", "browserColorDepth", "browserScreenHeight", "browserScreenWidth", "browserTZ",
 )  # fmt: skip
@@ -175,7 +176,7 @@ def _fits(name: str, row: AReqField, value: Any, version: str) -> bool:
         return isinstance(value, list) and all(isinstance(one, dict) and wanted <= set(one) for one in value)
     if name == "threeDSRequestorPriorAuthenticationInfo":
         return isinstance(value, dict) and all(
-            name in _PRIOR_FORMS and re.fullmatch(_PRIOR_FORMS[name], str(text)) is not None
+            name in PRIOR_FORMS and re.fullmatch(PRIOR_FORMS[name], str(text)) is not None
             for name, text in value.items()
         )
     return isinstance(value, dict if name in ("deviceRenderOptions", "sdkEphemPubKey") else bool)

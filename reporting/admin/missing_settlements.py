@@ -47,8 +47,8 @@ def list_institutes_with_gaps() -> list[dict[str, Any]]:
 def missing_settlements_view(page: BackofficePage, request: HttpRequest, institute: ClearingInstitute) -> HttpResponse:
     """The page of one institute. The caller has checked the right to see files."""
     now = clock.real_now().astimezone(institute.zone).date()
-    last = _parse_day(request.GET.get("to", "")) or now - timedelta(days=institute.settles_within_days + 1)
-    first = _parse_day(request.GET.get("from", "")) or last - missing_settlements.MISSING_LOOKBACK
+    last = read_day(request.GET.get("to", "")) or now - timedelta(days=institute.settles_within_days + 1)
+    first = read_day(request.GET.get("from", "")) or last - missing_settlements.MISSING_LOOKBACK
     first = max(first, last - MAX_PERIOD)
     found = missing_settlements.list_unsettled_amounts(institute, first, last) if first <= last else []
     sums: dict[str, Decimal] = defaultdict(Decimal)
@@ -75,7 +75,8 @@ def missing_settlements_view(page: BackofficePage, request: HttpRequest, institu
     return TemplateResponse(request, "admin/books/missing.html", context)
 
 
-def _parse_day(text: str) -> date | None:
+def read_day(text: str) -> date | None:
+    """The day of an address, as 2026-05-14; None for what is none, or of another age."""
     try:
         day = date.fromisoformat(text)
     except ValueError:

@@ -106,7 +106,7 @@ class SettlementFileAdmin(BackofficePage):
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         if not self.has_view_permission(request):
             raise PermissionDenied
-        rows, day = self.get_queryset(request), _read_day(request.GET.get("day", ""))
+        rows, day = self.get_queryset(request), missing_settlements.read_day(request.GET.get("day", ""))
         if day is not None:
             rows = rows.filter(build_day_condition(day))
         kept = [("day", f"{day:%Y-%m-%d}")] if day is not None else []
@@ -307,14 +307,6 @@ def _store_upload(request: HttpRequest, institutes: list[ClearingInstitute]) -> 
     return pending_uploads.store_upload(
         stream, name=files.sanitize_file_name(sent.name or ""), institute=institute.pk, owner=int(request.user.pk or 0)
     )
-
-
-def _read_day(text: str) -> date | None:
-    """The day of an address, as 2026-05-14."""
-    try:
-        return date.fromisoformat(text) if len(text) == len("2026-05-14") else None
-    except ValueError:
-        return None
 
 
 def build_day_condition(day: date) -> Q:

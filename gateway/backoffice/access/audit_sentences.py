@@ -109,6 +109,8 @@ _WORK_SENTENCES: Final[Mapping[str, Any]] = {
     "cancelled": lazy("%(actor)s cancelled %(what)s"),
 }
 """Of background work, whose actions begin with its kind."""
+_CONNECTED_SENTENCE: Final = lazy("%(actor)s connected the single sign-on of %(what)s")
+"""Of the action that also undoes it: then the entry's subject at the provider is empty."""
 _NAMED: Final = (Payment, Approval, Merchant, Channel, Division, Psp, AccessToken)
 """Models whose rows are named as they are now, where the entry has no name of them."""
 
@@ -131,6 +133,8 @@ def _describe(entry: AuditEntry, name: str) -> str:
     sentence = _SENTENCES.get(entry.action)
     if sentence is None and entry.subject == "backgroundwork":
         sentence = _WORK_SENTENCES.get(entry.action.rpartition(" ")[2])
+    if entry.action == "single sign-on" and values.get("subject"):
+        sentence = _CONNECTED_SENTENCE
     if sentence is not None:
         return mask_text(str(sentence) % facts)
     return mask_text(f"{entry.actor}: {_(entry.action)}, {facts['what']}")

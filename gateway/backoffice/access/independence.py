@@ -64,19 +64,23 @@ def _collect_reachable(edges: Mapping[int, frozenset[int]], start: int) -> froze
 def load_handling_ties(place: RowOwner) -> HandlingTies:
     """Load the ties that hold at ``place``; there are about as many as users.
 
-    A confirmed tie does not hold, unless whoever confirmed it is today not independent of whoever handled the user: the
-    two may have been one person all along, who had no limit then or has none elsewhere.
+    A confirmed tie does not hold where whoever confirmed it is today independent of whoever handled the user; else the
+    two may have been one person all along, who had no limit then or has none elsewhere. Each confirmation is weighed
+    with all ties but those that are let go already: none may rest on itself.
     """
     rows = UserHandling.objects.values_list("by", "user", "confirmed_by")
-    holding = [(by, user) for by, user, third in rows if third is None]
-    confirmed = [row for row in rows if row[2] is not None]
+    holding = list(rows)
+    weighed: dict[int, bool] = {}  # who made many users is behind many confirmations: each user is looked at once
     while True:
-        ties = _build_ties(holding)
-        doubtful = [row for row in confirmed if _list_limited_actors(ties, row[2], row[0], place)]
-        if not doubtful:
+        ties = _build_ties((by, user) for by, user, _third in holding)
+        both = {row: ties.handlers(row[2]) & ties.handlers(row[0]) for row in holding if row[2] is not None}
+        unknown = frozenset().union(*both.values()) - weighed.keys()
+        if unknown:
+            weighed |= {user.pk: is_unlimited_user(user, place) for user in User.objects.filter(pk__in=unknown)}
+        let_go = {row for row, users in both.items() if all(weighed[user] for user in users)}
+        if not let_go:
             return ties
-        holding += [(by, user) for by, user, _third in doubtful]
-        confirmed = [row for row in confirmed if row not in doubtful]
+        holding = [row for row in holding if row not in let_go]
 
 
 def _build_ties(pairs: Iterable[tuple[int, int]]) -> HandlingTies:
@@ -160,12 +164,8 @@ def list_acting_people(
 
 def list_common_actors(one: int, other: int, place: RowOwner) -> list[str]:
     """Names of the people who may be acting as both users, without those who have no limit there. Empty: two people."""
-    return _list_limited_actors(load_handling_ties(place), one, other, place)
-
-
-def _list_limited_actors(ties: HandlingTies, one: int, other: int, place: RowOwner) -> list[str]:
-    both = ties.handlers(one) & ties.handlers(other)
-    users = User.objects.filter(pk__in=both).order_by("username") if both else ()
+    ties = load_handling_ties(place)
+    users = User.objects.filter(pk__in=ties.handlers(one) & ties.handlers(other)).order_by("username")
     return [user.get_username() for user in users if not is_unlimited_user(user, place)]
 
 

@@ -60,6 +60,19 @@ def test_work_that_was_started_is_told_whatever_its_kind() -> None:
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("after", "told"),
+    [
+        ({"subject": "clara-1", "issuer": "https://login.example"}, "clara connected the single sign-on of"),
+        ({"subject": None, "links": 1}, "clara undid the single sign-on of"),
+    ],
+)
+def test_an_identity_that_was_connected_is_not_told_as_undone(after: dict[str, object], told: str) -> None:
+    entry = AuditEntry(pk=1, actor="clara", action="single sign-on", subject="user", subject_id="", after=after)
+    assert describe_entries([entry])[1].startswith(told)
+
+
+@pytest.mark.django_db
 def test_a_history_and_a_heading_are_sentences_in_the_readers_language(shop: Shop) -> None:
     audit_log.record_audit_entry(BY, "change", shop.channel, before={"active": True}, after={"active": False})
     client = signed_in(person("max", Role.MANAGER, shop.merchant))

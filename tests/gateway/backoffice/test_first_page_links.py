@@ -66,6 +66,7 @@ def test_no_link_of_the_first_page_is_a_closed_door(shop: Shop, stranger: Shop, 
     page = client.get("/admin/").content.decode()
     content = page[page.index('id="content"') :]
     links = {html.unescape(link).partition("#")[0] for link in re.findall(r'href="(/admin/[^"]+)"', content)}
+    assert not re.findall(r'href="(?!/admin/)[^"]*"', content)
     assert links or role == Role.DEVELOPER
     assert {link: client.get(link).status_code for link in links} == dict.fromkeys(links, 200)
 
@@ -111,6 +112,12 @@ def test_a_reasons_column_is_of_the_time_of_its_chart(shop: Shop) -> None:
     assert disputes_of(client, f"{DISPUTES}{link}") == {str(new.pk)}
     assert sum(figures) == 1
     assert "opened within 90 days" in client.get(f"{DISPUTES}{link}").content.decode()
+
+
+@pytest.mark.parametrize(("left", "words"), [("-3", "≤ 3"), ("15-", "≥ 15"), ("4-7", "4–7")])
+def test_the_days_that_are_left_are_told_with_the_end_that_is_open(shop: Shop, left: str, words: str) -> None:
+    client = signed_in(person("boss", Role.MANAGER, shop.merchant))
+    assert f"days left: {words}" in client.get(f"{DISPUTES}?left={left}").content.decode()
 
 
 @pytest.mark.parametrize("odd", ["left=soon", "left=99999-", "left=-", "opened=0", "opened=x", "left=5-2"])
@@ -175,6 +182,14 @@ def test_a_days_settlement_files_are_those_of_its_column(shop: Shop) -> None:
     for link, (came, _missing) in columns:
         page = client.get(link).content.decode()
         assert page.count('/change/">') == came, link
+
+
+@pytest.mark.parametrize("odd", ["9999-12-31", "0001-01-01", "20260514x", "soon"])
+def test_a_day_that_has_no_files_narrows_nothing(shop: Shop, odd: str) -> None:
+    settlement.institute(time_zone="Pacific/Auckland")
+    client = signed_in(User.objects.create_superuser("boss"))
+    answer = client.get(f"/admin/reporting/settlementfile/?day={odd}")
+    assert (answer.status_code, answer.context["day"]) == (200, None)
 
 
 def test_files_that_were_not_delivered_are_those_of_the_figure(shop: Shop) -> None:

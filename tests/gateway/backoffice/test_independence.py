@@ -10,7 +10,8 @@ from decimal import Decimal
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
+from django.test.utils import CaptureQueriesContext
 
 from gateway.access import audit_log, permissions, tokens
 from gateway.backoffice.access import independence, token_approvals
@@ -220,6 +221,47 @@ def test_a_confirmation_among_those_without_limits_holds_where_they_have_none(sh
     here, there = (permissions.find_row_owner(one.channel) for one in (shop, stranger))
     assert independence.list_common_actors(mia.pk, puppet.pk, here) == []
     assert independence.list_common_actors(mia.pk, puppet.pk, there) == ["mia"]
+
+
+def test_a_confirmation_that_rests_on_itself_counts_for_nothing(shop: Shop) -> None:
+    """mia made carl, and carl made who confirms that mia and carl are two: independent of mia only if they are."""
+    mia, carl, prop = (worker(shop, name, four_eyes_above=None, four_eyes_day=None) for name in ("mia", "carl", "prop"))
+    independence.record_handling(mia, carl, "create")
+    independence.record_handling(carl, prop, "create")
+    (tie,) = independence.list_open_handlings(carl)
+    independence.confirm_independence(tie, by=prop, actor=ACTOR)
+    place = permissions.find_row_owner(shop.channel)
+    assert independence.list_common_actors(mia.pk, carl.pk, place) == []
+    Grant.objects.filter(user=mia).update(**LIMITS)
+    assert independence.list_common_actors(mia.pk, carl.pk, place) == ["mia"]
+    assert independence.list_open_handlings(carl) == [tie]
+
+
+def test_a_confirmation_by_one_who_was_confirmed_before_counts(shop: Shop) -> None:
+    """mia made both; a third one confirms the first, who then confirms the second."""
+    mia, carl, dora, third = (worker(shop, name) for name in ("mia", "carl", "dora", "third"))
+    for user, by in ((carl, third), (dora, carl)):
+        independence.record_handling(mia, user, "create")
+        (tie,) = independence.list_open_handlings(user)
+        independence.confirm_independence(tie, by=by, actor=ACTOR)
+    place = permissions.find_row_owner(shop.channel)
+    assert independence.list_common_actors(mia.pk, dora.pk, place) == []
+
+
+def test_people_of_many_confirmations_are_looked_at_once(shop: Shop) -> None:
+    """Of a confirmation the limits of whoever is behind both are asked; who made everybody is behind each."""
+    mia, third = (worker(shop, name, four_eyes_above=None, four_eyes_day=None) for name in ("mia", "third"))
+    independence.record_handling(mia, third, "create")
+    place, asked = permissions.find_row_owner(shop.channel), []
+    for number in range(3):
+        user = worker(shop, f"carl{number}")
+        independence.record_handling(mia, user, "create")
+        (tie,) = independence.list_open_handlings(user)
+        independence.confirm_independence(tie, by=third, actor=ACTOR)
+        with CaptureQueriesContext(connection) as captured:
+            independence.load_handling_ties(place)
+        asked.append(len(captured))
+    assert len(set(asked)) == 1
 
 
 def test_the_database_refuses_a_confirmation_by_one_of_the_two(shop: Shop) -> None:

@@ -287,6 +287,18 @@ def test_the_merchant_alone_names_how_the_cardholder_authenticated(flow: str, me
     assert "threeDSRequestorPriorAuthenticationInfo" not in complete(COMPLETE, prior=prior)
 
 
+def test_an_id_that_is_none_of_the_protocols_does_not_make_a_request_incomplete() -> None:
+    """An answer of an issuer's server may have any text of 36 characters there."""
+    at = datetime(2026, 3, 1, 11, 22, 33, tzinfo=UTC)
+    prior = PriorAuthentication(acs_transaction="acs-4711", flow="challenge", at=at)
+    message = complete(CHANNELS["requestor"], prior=prior)
+    assert find_areq_faults(message) == []
+    assert message["threeDSRequestorPriorAuthenticationInfo"] == {
+        "threeDSReqPriorAuthMethod": "02",
+        "threeDSReqPriorAuthTimestamp": "202603011122",
+    }
+
+
 @pytest.mark.parametrize(
     ("depth", "sent"),
     [("30", "24"), ("24", "24"), ("08", "8"), ("36", "32"), ("99", "48"), ("2", "1"), ("0", "1"), ("10", "8")],
@@ -320,6 +332,19 @@ def test_an_agreement_that_lacks_what_its_indicator_requires_is_begun_by_a_payme
     whole = not lacks or (kind, lacks) == ("RECURRING", "numberOfInstallments")
     own = AUTHENTICATION_IND[kind]
     assert message["threeDSRequestorAuthenticationInd"] == (own if whole else "01")
+    assert find_areq_faults(message) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "sent", "indicator"), [("12", "12", "03"), ("002", "2", "03"), ("1", None, "01"), ("001", None, "01")]
+)
+def test_a_number_of_instalments_is_sent_as_far_as_the_protocol_takes_it(
+    number: str, sent: str | None, indicator: str
+) -> None:
+    """Table A.1: greater than 1. Our parameter has 1 and leading zeros."""
+    given = AGREED | {"standingInstruction.type": "INSTALLMENT", "standingInstruction.numberOfInstallments": number}
+    message = complete(COMPLETE | given)
+    assert (message.get("purchaseInstalData"), message["threeDSRequestorAuthenticationInd"]) == (sent, indicator)
     assert find_areq_faults(message) == []
 
 
