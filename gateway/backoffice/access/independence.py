@@ -65,18 +65,17 @@ def load_handling_ties(place: RowOwner) -> HandlingTies:
     """Load the ties that hold at ``place``; there are about as many as users.
 
     A confirmed tie does not hold, unless whoever confirmed it is today not independent of whoever handled the user: the
-    two may have been one person all along, who had no limit then or has none elsewhere.
+    two may have been one person all along, who had no limit then or has none elsewhere. Whether they are independent is
+    asked of the ties without those confirmations that are sound so far, so that two confirmations never rest on each
+    other alone.
     """
-    rows = UserHandling.objects.values_list("by", "user", "confirmed_by")
-    holding = [(by, user) for by, user, third in rows if third is None]
-    confirmed = [row for row in rows if row[2] is not None]
+    rows = list(UserHandling.objects.values_list("by", "user", "confirmed_by"))
     while True:
-        ties = _build_ties(holding)
-        doubtful = [row for row in confirmed if _list_limited_actors(ties, row[2], row[0], place)]
-        if not doubtful:
+        ties = _build_ties((by, user) for by, user, _third in rows)
+        doubtful = [row for row in rows if row[2] is None or _list_limited_actors(ties, row[2], row[0], place)]
+        if len(doubtful) == len(rows):
             return ties
-        holding += [(by, user) for by, user, _third in doubtful]
-        confirmed = [row for row in confirmed if row not in doubtful]
+        rows = doubtful
 
 
 def _build_ties(pairs: Iterable[tuple[int, int]]) -> HandlingTies:
