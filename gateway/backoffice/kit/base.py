@@ -253,7 +253,9 @@ class BackofficePage(ModelAdmin):
         answer: HttpResponse = super().changelist_view(request, extra_context)
         return answer
 
-    def response_action(self, request: HttpRequest, queryset: models.QuerySet[Any]) -> HttpResponse | None:
+    def response_action(
+        self, request: HttpRequest, queryset: models.QuerySet[Any], *more: Any, **named: Any
+    ) -> HttpResponse | None:
         """The list's action. A key that no row can have chooses none: the query would fail at it."""
         chosen = request.POST.getlist(ACTION_CHECKBOX_NAME)
         kept = [key for key in chosen if self._is_possible_key(key)]
@@ -261,12 +263,12 @@ class BackofficePage(ModelAdmin):
             sent = request.POST.copy()
             sent.setlist(ACTION_CHECKBOX_NAME, kept)
             request.POST = sent  # type: ignore[assignment]  # a copy, which may be changed
-        answer: HttpResponse | None = super().response_action(request, queryset)
+        answer: HttpResponse | None = super().response_action(request, queryset, *more, **named)
         return answer
 
     def _is_possible_key(self, text: str) -> bool:
         try:
-            self.opts.pk.clean(text, None)  # type: ignore[union-attr,arg-type]  # every model has one
+            self.opts.pk.clean(text, None)
         except ValidationError:
             return False
         return True
