@@ -55,6 +55,8 @@ function check(body, headers, keys) {
   return body;
 }
 
+const isHex = (text) => typeof text === "string" && /^(?:[0-9a-f]{2})*$/i.test(text);
+
 function decrypt(body, headers, keys) {
   let hex;
   try {
@@ -63,7 +65,7 @@ function decrypt(body, headers, keys) {
     hex = undefined;
   }
   const parts = [hex, headers["x-initialization-vector"], headers["x-authentication-tag"]];
-  const [sealed, iv, tag] = parts.map((text) => Buffer.from(/^(?:[0-9a-f]{2})*$/i.test(text ?? "-") ? text : "", "hex"));
+  const [sealed, iv, tag] = parts.map((text) => Buffer.from(isHex(text) ? text : "", "hex"));
   if (!sealed.length || iv.length !== 12 || tag.length !== 16) {
     throw new WebhookVerificationError("its body or headers are not hex");
   }

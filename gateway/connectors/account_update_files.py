@@ -132,7 +132,10 @@ def _open_lines(content: bytes, key: Secret) -> tuple[UUID, list[tuple[int, list
     """The id of a file, and its lines D with their places. Raises AccountUpdateFileError."""
     try:
         sealed = jwe.JWE(algs=["dir", "A256GCM"])
-        sealed.deserialize(content.decode("ascii").strip(), _load_key(key))
+        sealed.deserialize(content.decode("ascii").strip())
+        if sealed.jose_header != json.loads(_HEADER):  # compressed, say, which may hold a thousand times as much
+            raise ValueError
+        sealed.decrypt(_load_key(key))
         text = sealed.payload.decode("ascii")
     except (JWException, ValueError):
         raise AccountUpdateFileError("is not encrypted with the key of this account updater, or damaged") from None

@@ -15,7 +15,7 @@ import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from functools import lru_cache
 from types import NoneType
@@ -33,7 +33,9 @@ MAX_PREPARED_STATEMENTS: Final = 200
 """Most statements prepared on one connection; further ones are planned each time they are sent."""
 _TEXT, _BINARY = 0, 1
 _INT4, _INT8 = 23, 20
-_TYPE_OF: Final[dict[type, int]] = {bytes: 17, bool: 16, UUID: 2950, Decimal: 1700, datetime: 1184, Jsonb: 3802}
+_TYPE_OF: Final[dict[type, int]] = {
+    bytes: 17, bool: 16, UUID: 2950, Decimal: 1700, datetime: 1184, timedelta: 1186, date: 1082, Jsonb: 3802,
+}  # fmt: skip
 """PostgreSQL's type OIDs, the same in every installation."""
 _FORGOTTEN: Final = b"26000"
 OUTDATED_PLAN: Final = "0A000"

@@ -7,8 +7,10 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
+from django.contrib.auth import get_user_model
 from django.db import transaction
 
+from gateway.access import permissions
 from gateway.background import queue
 from gateway.background.files import AttemptFolder
 from gateway.models import BackgroundWork, Merchant, WebhookEndpoint
@@ -57,6 +59,12 @@ def replay_slice(row: BackgroundWork, _folder: AttemptFolder, alive: Callable[[]
     """Make the next REPLAY_SLICE_SIZE of them due. Repeating a slice makes the same deliveries due: each is sent once
     more, or was about to be."""
     selection = parse_selection(row.parameters["selection"])
+    scope = permissions.find_access_scope(get_user_model().objects.get(pk=row.owner_id), REPLAY_PERMISSION)
+    reached = set(
+        WebhookEndpoint.objects.filter(scope.where(), pk__in=selection.among or ()).values_list("pk", flat=True)
+    )
+    if reached != set(selection.among or ()):
+        raise queue.WorkFailedError("Your right to send webhooks once more was taken away.")
     total = row.total if row.total is not None else replay.preview_replay(selection).events
     place = row.cursor.get("after")
     after = (datetime.fromisoformat(place[0]), UUID(place[1])) if place else None

@@ -70,7 +70,10 @@ def test_a_value_arrives_as_psycopgs_own_cursor_sends_it(kind: str, value: Any) 
     assert execute_sql(sql, [value]) == expected
 
 
-@pytest.mark.parametrize("value", [value for _, value in VALUES if isinstance(value, int | UUID | Decimal | datetime)])
+TYPED = (int, UUID, Decimal, datetime, date, timedelta)
+
+
+@pytest.mark.parametrize("value", [value for _, value in VALUES if isinstance(value, TYPED)])
 def test_a_value_without_a_cast_says_of_what_type_it_is(value: Any) -> None:
     told = execute_sql("SELECT pg_typeof(%(value)s)::text, %(value)s", {"value": value})
     connection.ensure_connection()
@@ -78,6 +81,7 @@ def test_a_value_without_a_cast_says_of_what_type_it_is(value: Any) -> None:
     assert execute_sql("SELECT %(now)s + interval '1 day'", {"now": datetime(2026, 5, 14, tzinfo=UTC)}) == [
         (datetime(2026, 5, 15, tzinfo=UTC),)
     ]
+    assert execute_sql("SELECT now() > now() - %(day)s", {"day": timedelta(days=1)}) == [(True,)]
 
 
 def test_names_may_be_used_twice_and_percent_signs_are_doubled() -> None:

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Final
 from uuid import UUID
 
 from django.contrib import admin
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.utils import label_for_field, unquote
 from django.contrib.admin.views.main import ORDER_VAR
 from django.contrib.admin.widgets import AutocompleteSelect, RelatedFieldWidgetWrapper
@@ -251,6 +252,26 @@ class BackofficePage(ModelAdmin):
             extra_context = {**self._build_list_tools(request), **(extra_context or {})}
         answer: HttpResponse = super().changelist_view(request, extra_context)
         return answer
+
+    def response_action(
+        self, request: HttpRequest, queryset: models.QuerySet[Any], *more: Any, **named: Any
+    ) -> HttpResponse | None:
+        """The list's action. A key that no row can have chooses none: the query would fail at it."""
+        chosen = request.POST.getlist(ACTION_CHECKBOX_NAME)
+        kept = [key for key in chosen if self._is_possible_key(key)]
+        if kept != chosen:
+            sent = request.POST.copy()
+            sent.setlist(ACTION_CHECKBOX_NAME, kept)
+            request.POST = sent  # type: ignore[assignment]  # a copy, which may be changed
+        answer: HttpResponse | None = super().response_action(request, queryset, *more, **named)
+        return answer
+
+    def _is_possible_key(self, text: str) -> bool:
+        try:
+            self.opts.pk.clean(text, None)
+        except ValidationError:
+            return False
+        return True
 
     def _build_list_tools(self, request: HttpRequest) -> dict[str, Any]:
         columns = [_name_column(each) for each in self.get_list_display(request)]

@@ -207,6 +207,41 @@ def test_a_confirmation_of_a_confirmed_user_falls_with_the_first(shop: Shop) -> 
     assert independence.list_common_actors(mia.pk, puppet.pk, place) == ["mia"]
 
 
+@pytest.mark.parametrize("number", [2, 3])
+def test_confirmations_that_rest_on_each_other_count_for_nothing(shop: Shop, number: int) -> None:
+    """Before there are limits mia makes two or three users, each of whom has the next one confirmed."""
+    mia = worker(shop, "mia", four_eyes_above=None, four_eyes_day=None)
+    puppets = [worker(shop, f"puppet{one}", four_eyes_above=None, four_eyes_day=None) for one in range(number)]
+    for user in puppets:
+        independence.record_handling(mia, user, "create")
+    for user, third in zip(puppets, [*puppets[1:], puppets[0]], strict=True):
+        (tie,) = independence.list_open_handlings(user)
+        independence.confirm_independence(tie, by=third, actor=ACTOR)
+    Grant.objects.filter(user=mia).update(**LIMITS)
+    for user in puppets:
+        with pytest.raises(FollowUpNotPossibleError, match="mia made or changed"):
+            approve(shop, request(shop, mia, "150.00", paid(shop, "200.00")), user)
+        assert len(independence.list_open_handlings(user)) == 1
+    (tie,) = independence.list_open_handlings(puppets[0])
+    independence.confirm_independence(tie, by=worker(shop, "third"), actor=ACTOR)
+    assert approve(shop, request(shop, mia, "150.00", paid(shop, "200.00")), puppets[0]) == "DONE"
+
+
+def test_who_was_made_by_a_user_confirms_nothing_about_it(shop: Shop) -> None:
+    """Before there are limits mia makes a user, who makes another, who confirms the first."""
+    mia, puppet, prop = (
+        worker(shop, name, four_eyes_above=None, four_eyes_day=None) for name in ("mia", "puppet", "prop")
+    )
+    independence.record_handling(mia, puppet, "create")
+    independence.record_handling(puppet, prop, "create")
+    (tie,) = independence.list_open_handlings(puppet)
+    independence.confirm_independence(tie, by=prop, actor=ACTOR)
+    place = permissions.find_row_owner(shop.channel)
+    assert independence.list_common_actors(mia.pk, puppet.pk, place) == []
+    Grant.objects.filter(user=mia).update(**LIMITS)
+    assert independence.list_common_actors(mia.pk, puppet.pk, place) == ["mia"]
+
+
 def test_a_confirmation_among_those_without_limits_holds_where_they_have_none(shop: Shop, stranger: Shop) -> None:
     """mia has no limit in one merchant and one in the other, where an honest manager takes her user on."""
     mia, puppet, prop = (

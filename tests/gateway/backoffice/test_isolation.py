@@ -7,6 +7,7 @@ without being written here. Source: Part A, Authentication, 2; docs/decisions/00
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -19,10 +20,16 @@ from django.db import connection
 from django.db.models import Model
 from django.http import HttpResponse
 from django.test import Client
+from PIL import Image
 
-from gateway.models import Division, Psp, Role
-from tests.gateway.backoffice.test_rights import addresses, base, furnish
-from tests.support.fixtures import Shop, open_shop
+from chargebacks import evidence
+from chargebacks.evidence_checklist import CHECKLIST_ITEMS
+from chargebacks.models import Chargeback, Evidence
+from gateway.models import Division, Payment, Psp, Role, WebhookEndpoint
+from gateway.scheduling.models import Job
+from reporting.models import MonthClosing, SettlementRecord
+from tests.gateway.backoffice.test_rights import addresses, base, furnish, keep_books
+from tests.support.fixtures import BY, Shop, open_shop
 from tests.support.office import person, signed_in
 
 pytestmark = pytest.mark.django_db
@@ -144,6 +151,78 @@ def person_shop(division: Any, role: Role) -> Shop:
     if role == Role.PSP:
         division = Division.objects.create(name="Elsewhere", psp=Psp.objects.create(name="Elsewhere"))
     return open_shop(division, "Outsider's")
+
+
+VERBS = {
+    "bulk": ("send", "again", "undo", "cancel"),
+    "job": ("pause", "resume", "cancel", "end", "now", "charge", "skip", "change"),
+    "webhookendpoint": ("test", "pause", "activate", "rotate", "resume", "off"),
+    "month": ("",),
+}
+"""What stands for the verb in the addresses of a page, told by a part of it; of most pages several mean nothing."""
+
+
+def test_addresses_of_several_names_lead_to_no_row_of_another_merchant(role_of_all: Role, theirs: Shop) -> None:
+    """A row of the other merchant's, and such a row below one's own: evidence of a dispute, findings of a record."""
+    division = theirs.merchant.division
+    ours = person_shop(division, role_of_all)
+    keep_books(ours)
+    for shop in (theirs, ours):
+        case = Chargeback.objects.get(merchant=shop.merchant)
+        picture = io.BytesIO()
+        Image.new("L", (9, 9)).save(picture, "PNG")
+        picture.seek(0)
+        evidence.add_evidence(case, next(iter(CHECKLIST_ITEMS)), "proof.png", picture, BY)
+    client = outsider(role_of_all, ours)
+    before, wrong, asked = state(), [], 0
+    for pattern in sorted(set(addresses())):
+        if len(PARAMETER.findall(pattern)) > 1 and "welcome" not in pattern:
+            for path, unknown in list_mixed(pattern, theirs, ours):
+                for ask in (client.get, client.post):
+                    asked += 1
+                    answer, other = ask(path), ask(unknown)
+                    if answer.status_code != other.status_code or answer.status_code not in (302, 403, 404):
+                        wrong.append((ask.__name__, path, answer.status_code, other.status_code))
+    assert not wrong, "\n".join(map(str, wrong))
+    assert asked > 60
+    after = state()
+    assert {name for name in after if after[name] != before[name]} == set()
+
+
+def list_mixed(pattern: str, theirs: Shop, ours: Shop) -> Iterator[tuple[str, str]]:
+    """Addresses with rows of the other merchant's, each with one of the same form that leads to no row."""
+    none = UUID(int=0)
+    if "/evidence/" in pattern:
+        case = Chargeback.objects.get(merchant=theirs.merchant).pk
+        own = Chargeback.objects.get(merchant=ours.merchant).pk
+        file = Evidence.objects.get(case=case).pk
+        filled = [((case, file), (none, file)), ((own, file), (own, none))]
+    elif "/finding/" in pattern:
+        record = SettlementRecord.objects.filter(merchant=theirs.merchant).values_list("pk", flat=True)[0]
+        filled = [((record, 1), (none, 1))]
+    elif "/month/" in pattern:
+        month = MonthClosing.objects.get(merchant=theirs.merchant).month
+        filled = [((theirs.merchant.pk.hex, f"{month:%Y-%m}"), (none.hex, f"{month:%Y-%m}"))]
+    elif "<str:code>" in pattern:
+        payment = Payment.objects.filter(merchant=theirs.merchant, status="APPROVED").values_list("pk", flat=True)[0]
+        filled = [((payment, code), (none, code)) for code in ("RF", "RV", "CP", "CB", "xx")]
+    else:
+        page = next((name for name in VERBS if f"/{name}/" in pattern), "")
+        model = {"job": Job, "webhookendpoint": WebhookEndpoint}.get(page)
+        key = model._default_manager.filter(merchant=theirs.merchant).first().pk if model else none  # type: ignore[union-attr]
+        filled = [((key, verb), (none, verb)) for verb in VERBS.get(page, ("xx",)) if verb]
+    for values, missing_ones in filled:
+        yield fill(pattern, values), fill(pattern, missing_ones)
+
+
+def fill(pattern: str, values: tuple[Any, ...]) -> str:
+    rest = iter(values)
+    return re.sub(r"\\|\^|\$", "", PARAMETER.sub(lambda _: str(next(rest)), pattern))
+
+
+@pytest.fixture(params=list(Role))
+def role_of_all(request: pytest.FixtureRequest) -> Role:
+    return Role(request.param)
 
 
 def test_the_addresses_and_actions_are_really_asked(theirs: Shop) -> None:

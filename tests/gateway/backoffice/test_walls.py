@@ -183,6 +183,18 @@ def test_a_form_that_is_sent_or_linked_with_what_is_no_row_is_shown(model: type[
 
 
 @each_page
+def test_a_lists_action_takes_no_key_that_no_row_can_have(model: type[Model], page: Any, shop: Shop) -> None:
+    """Found in use: a key that is no UUID was a fault of ours."""
+    client = signed_in(User.objects.create_superuser("boss"))
+    for action in page.actions or ():
+        name = action if isinstance(action, str) else action.__name__
+        for nonsense in ("x", "1", "-1", "9" * 30, "1e3", "\0", "", "None"):
+            sent = {"action": name, "_selected_action": nonsense}
+            answer = client.post(f"/admin/{model._meta.app_label}/{model._meta.model_name}/", sent)
+            assert answer.status_code in (200, 302, 400, 403), (name, nonsense)
+
+
+@each_page
 def test_a_row_that_is_sent_as_a_new_one_is_refused(model: type[Model], page: Any, shop: Shop) -> None:
     """Found in use: Django saves a copy for whoever may add, past what the page's own form to add checks (a recent
     authentication, a second person); of an access token that was a fault of ours."""

@@ -11,9 +11,11 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from django.contrib.auth.models import User
 
+from gateway.background.queue import WorkFailedError
 from gateway.core import clock
-from gateway.models import BackgroundWork, Notification, Payment, WebhookDelivery, WebhookEndpoint
+from gateway.models import BackgroundWork, Grant, Notification, Payment, Role, WebhookDelivery, WebhookEndpoint
 from gateway.models.webhooks import INSPECTOR_URL_PREFIX
 from gateway.notifications import bulk_replay, claims, delivery, endpoints, replay
 from gateway.notifications.bulk_replay import parse_selection, serialize_selection
@@ -23,6 +25,7 @@ from gateway.notifications.replay import MAX_PAYMENT_AGE, ReplaySelection
 from gateway.outbound import CallOutcome
 from tests.gateway.notifications.test_claims import HOUR, SECOND, make_delivery, make_endpoint
 from tests.support.fixtures import BY, Shop
+from tests.support.office import person
 
 pytestmark = pytest.mark.django_db
 NOON = datetime(2026, 5, 14, 12, 0, tzinfo=UTC)
@@ -295,7 +298,8 @@ def test_work_replays_what_it_was_asked_for_slice_by_slice(shop: Shop, monkeypat
         make_delivery(row, created_at=now - HOUR * (number + 1), state="given_up", ended_at=now)
     make_delivery(row, created_at=now - HOUR, state="delivered", ended_at=now)
     asked = ReplaySelection(merchant=shop.merchant, among=[row.pk], states=["given_up"], until=now)
-    work = BackgroundWork(parameters={"selection": serialize_selection(asked)}, cursor={}, done=0, total=None)
+    dora = person("dora", Role.DEVELOPER, shop.merchant)
+    work = BackgroundWork(owner=dora, parameters={"selection": serialize_selection(asked)}, cursor={}, done=0)
     alive: list[UUID] = []
     steps = []
     while True:
@@ -308,3 +312,23 @@ def test_work_replays_what_it_was_asked_for_slice_by_slice(shop: Shop, monkeypat
     assert len(alive) == 3
     states = list(WebhookDelivery.objects.order_by("state").values_list("state", flat=True))
     assert states == ["delivered", "waiting", "waiting", "waiting"]
+
+
+@pytest.mark.parametrize("lost", ["right", "one endpoint", "user"])
+def test_work_replays_nothing_more_once_its_owner_may_not(shop: Shop, lost: str) -> None:
+    """They left, or changed to another task, while the work waited."""
+    dora, now = person("dora", Role.DEVELOPER, shop.merchant), clock.merchant_now(shop.merchant)
+    row, other = make_endpoint(shop), make_endpoint(shop, url="https://hooks.example/other")
+    make_delivery(row, created_at=now - HOUR, state="given_up", ended_at=now)
+    asked = ReplaySelection(merchant=shop.merchant, among=[row.pk, other.pk], states=["given_up"], until=now)
+    work = BackgroundWork(owner=dora, parameters={"selection": serialize_selection(asked)}, cursor={}, done=0)
+    if lost == "right":
+        Grant.objects.filter(user=dora).update(role=Role.AUDITOR)
+    elif lost == "user":
+        User.objects.filter(pk=dora.pk).update(is_active=False)
+    else:
+        Grant.objects.filter(user=dora).update(merchant=None, channel=shop.channel)
+        WebhookEndpoint.objects.filter(pk=row.pk).update(channel=shop.channel)
+    with pytest.raises(WorkFailedError, match="taken away"):
+        bulk_replay.replay_slice(work, None, lambda: None)  # type: ignore[arg-type]
+    assert not WebhookDelivery.objects.exclude(state="given_up").exists()

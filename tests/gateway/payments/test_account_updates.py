@@ -17,6 +17,8 @@ from django.contrib.auth.models import User
 from django.core.exceptions import ImproperlyConfigured
 from django.test import override_settings
 from django.urls import reverse
+from jwcrypto.jwe import JWE
+from jwcrypto.jwk import JWK
 
 from gateway import metrics
 from gateway.configuration.channel import CHANNEL_SECTION
@@ -514,9 +516,20 @@ def _other_file(content: bytes) -> bytes:
     return build_answer_file(uuid4(), clock.real_now(), {}, SIMULATED_ACCOUNT_UPDATER.get_file_key())
 
 
+def _compressed(content: bytes) -> bytes:
+    """The simulator's answer, compressed before it is encrypted."""
+    key = JWK(kty="oct", k=SIMULATED_ACCOUNT_UPDATER.get_file_key().reveal())
+    opened = JWE()
+    opened.deserialize((SIMULATED_ACCOUNT_UPDATER.fetch_answer("", content) or b"").decode(), key)
+    sealed = JWE(opened.payload, protected='{"alg":"dir","enc":"A256GCM","zip":"DEF"}')
+    sealed.add_recipient(key)
+    return str(sealed.serialize(compact=True)).encode()
+
+
 @pytest.mark.parametrize(
     ("fetch", "fault"),
     [
+        (_compressed, "is not encrypted with the key"),
         (lambda content: b"", "is not encrypted with the key"),
         (lambda content: b"D,1,NEW_NUMBER", "is not encrypted with the key"),
         (lambda content: _rewrite(content, lambda lines: lines)[:-20], "is not encrypted with the key"),
@@ -529,8 +542,8 @@ def _other_file(content: bytes) -> bytes:
         (lambda content: _rewrite(content, lambda lines: [lines[0], lines[1].replace("CLOSED", "SHUT")]), "line 3"),
         (lambda content: _rewrite(content, lambda lines: [f"{lines[0][:-4]}", lines[1]]), "line 2: the expiry date"),
     ],
-    ids=["empty", "clear", "cut off", "of another", "twice", "not asked", "no fields", "no line", "count", "answer",
-         "date"],
+    ids=["compressed", "empty", "clear", "cut off", "of another", "twice", "not asked", "no fields", "no line",
+         "count", "answer", "date"],
 )  # fmt: skip
 def test_an_answer_that_is_damaged_is_refused_as_a_whole_and_read_again(
     updater: Updater, updating: Shop, fetch: Any, fault: str

@@ -22,6 +22,7 @@ from tollhouse.models import Payment
 MAX_AGE_S = 300
 """A signed webhook that is older may be sent again by a stranger."""
 _PREFIX = "whsec_"
+_MAX_TIME_DIGITS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ def verify(body: bytes | str, headers: Mapping[str, str], secrets: str | Sequenc
     """The event, if it was made with one of your secrets. ``body``: the raw body, not parsed again; ``headers``: in any
     case; ``secrets``: 64 hex digits or ``whsec_…``, while you change it both. Raises WebhookVerificationError."""
     keys = [_parse_secret(one) for one in ([secrets] if isinstance(secrets, str) else secrets)]
-    octets = body.encode() if isinstance(body, str) else bytes(body)
+    octets = body.encode(errors="replace") if isinstance(body, str) else bytes(body)
     lower = {name.lower(): value for name, value in headers.items()}
     text = _decrypt(octets, lower, keys) if "x-initialization-vector" in lower else _check(octets, lower, keys)
     try:
@@ -73,13 +74,13 @@ def _parse_secret(text: str) -> bytes:
 
 def _check(body: bytes, headers: Mapping[str, str], keys: Sequence[bytes]) -> bytes:
     message, sent_at = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
-    if not (sent_at.isascii() and sent_at.isdigit()):
+    if not (sent_at.isascii() and sent_at.isdigit() and len(sent_at) <= _MAX_TIME_DIGITS):
         raise WebhookVerificationError("it has neither the headers of a signed nor those of an encrypted webhook")
     if abs(time.time() - int(sent_at)) > MAX_AGE_S:
         raise WebhookVerificationError("it is too old, or your clock is wrong")
-    signed = f"{message}.{sent_at}.".encode() + body
+    signed = f"{message}.{sent_at}.".encode(errors="replace") + body
     expected = [b"v1," + base64.b64encode(hmac.digest(key, signed, hashlib.sha256)) for key in keys]
-    sent = [part.encode() for part in headers.get("webhook-signature", "").split()]
+    sent = [part.encode(errors="replace") for part in headers.get("webhook-signature", "").split()]
     if not any(hmac.compare_digest(one, other) for one in expected for other in sent):
         raise WebhookVerificationError("it is not signed with one of your secrets")
     return body
@@ -92,7 +93,7 @@ def _decrypt(body: bytes, headers: Mapping[str, str], keys: Sequence[bytes]) -> 
         sealed = bytes.fromhex(text) + bytes.fromhex(headers.get("x-authentication-tag", ""))
         if len(iv) != 12:
             raise ValueError
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise WebhookVerificationError("its body or headers are not hex") from None
     for key in keys:
         with contextlib.suppress(InvalidTag):
