@@ -22,8 +22,7 @@ from checkout.brand_selection import check_brand_payable
 from checkout.form_parameters import OVERRIDE_TYPE_PREFIX, SubmittedForm
 from checkout.models import Checkout
 from gateway import widget_hash
-from gateway.api import authentication as authentication
-from gateway.api.authentication import Admission
+from gateway.api import token_admission as token_admission
 from gateway.api.base_view import RequestContext, add_warning_header, decode_form, log_request
 from gateway.api.envelope import build_envelope
 from gateway.api.payments import (
@@ -31,6 +30,7 @@ from gateway.api.payments import (
     PaymentResponder,
     build_payment_response,
 )
+from gateway.api.token_admission import Admission
 from gateway.catalogue.endpoints import (
     CHECKOUT_REGISTRATION_ENDPOINT,
     CHECKOUT_STATUS_ENDPOINT,
@@ -173,7 +173,7 @@ class ShopperApiView(CheckoutApiView):
         self.shopper_checkout = row.id
         self.trace = _replace_trace_path(self.trace, entity=row.channel_id)
         operation = self.endpoints["POST"].operation
-        headers = authentication.throttle_shopper_request(row.id, row.channel, self.trace.ip, operation, self.trace.at)
+        headers = token_admission.throttle_shopper_request(row.id, row.channel, self.trace.ip, operation, self.trace.at)
         body, fault = self.read(http, MAX_CHECKOUT_FORM_BYTES)
         if fault:
             raise fault
@@ -277,8 +277,8 @@ class PublicApiView(CheckoutApiView):
         row = session.find_checkout(target)
         if row is None:
             raise session.build_checkout_not_found()
-        headers = authentication.throttle_shopper_request(
-            row.id, row.channel, self.trace.ip, authentication.WIDGET_OPERATION, self.trace.at
+        headers = token_admission.throttle_shopper_request(
+            row.id, row.channel, self.trace.ip, token_admission.WIDGET_OPERATION, self.trace.at
         )
         code, fields = self.render_fields(row, request._request)
         body = build_envelope(code, self.trace.ndc, **fields)

@@ -31,7 +31,7 @@ from checkout.models import Checkout, PaymentLink
 from checkout.page_style import load_page_look
 from checkout.wallet_providers import map_wallet_providers
 from gateway import widget_hash
-from gateway.api import authentication
+from gateway.api import token_admission
 from gateway.api.errors import ApiError
 from gateway.catalogue.parse import InvalidParametersError
 from gateway.core import brands, clock, languages
@@ -49,7 +49,7 @@ DEFAULT_PAGE_BRANDS: Final = (
     "VISA", "MASTER", "AMEX", "MAESTRO", "DINERS", "DISCOVER", "JCB", "UNIONPAY", "DIRECTDEBIT_SEPA", "ONLINETRANSFER",
 )  # fmt: skip
 """Offered where the channel names no brands, those without an account left out."""
-PAGE_OPERATION: Final = authentication.WIDGET_OPERATION
+PAGE_OPERATION: Final = token_admission.WIDGET_OPERATION
 OPEN_LINK_OPERATION: Final = "checkout"
 PageView = Callable[[HttpRequest, str], HttpResponse]
 _AMOUNT: Final = re.compile(r"([0-9]{1,10})(?:[.,]([0-9]{1,2}))?")
@@ -143,7 +143,7 @@ def _redirect_to_checkout(request: HttpRequest, link: PaymentLink, amount: Decim
     if request.method == "HEAD":
         return HttpResponse()
     _throttle(request, link.id, link.channel, OPEN_LINK_OPERATION)
-    authentication.throttle_link_opening(link.id, resolve_client_ip(request), clock.real_now())
+    token_admission.throttle_link_opening(link.id, resolve_client_ip(request), clock.real_now())
     try:
         row = payment_links.open_link_checkout(link, amount)
     except InvalidParametersError:  # the channel does not take any more what it took when the link was made
@@ -301,7 +301,7 @@ def _format_bounds(words: dict[str, Any], bounds: dict[str, str]) -> str:
 
 def _throttle(request: HttpRequest, ident: UUID, channel: Channel, operation: str) -> None:
     """Count the request for this link or checkout and the client's network. Raises ApiError above the limit."""
-    authentication.throttle_shopper_request(ident, channel, resolve_client_ip(request), operation, clock.real_now())
+    token_admission.throttle_shopper_request(ident, channel, resolve_client_ip(request), operation, clock.real_now())
 
 
 def _render(

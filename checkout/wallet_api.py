@@ -17,7 +17,7 @@ from checkout import merchant_validation, session
 from checkout.api import CORS_HEADERS, CheckoutApiView
 from checkout.models import Checkout, WalletProvider
 from checkout.wallet_providers import find_wallet_provider
-from gateway.api import authentication as authentication
+from gateway.api import token_admission as token_admission
 from gateway.api.base_view import decode_form
 from gateway.api.envelope import build_envelope
 from gateway.catalogue.parse import InvalidParametersError, ParameterError, shorten_reported_value
@@ -44,8 +44,8 @@ class WalletSessionView(CheckoutApiView):
 
     def post(self, request: Request, target: str = "") -> HttpResponse:
         row = session.find_open_checkout(target)
-        headers = authentication.throttle_shopper_request(
-            row.id, row.channel, self.trace.ip, authentication.WIDGET_OPERATION, self.trace.at
+        headers = token_admission.throttle_shopper_request(
+            row.id, row.channel, self.trace.ip, token_admission.WIDGET_OPERATION, self.trace.at
         )
         body, fault = self.read(request._request, MAX_WALLET_REQUEST_BYTES)
         if fault:

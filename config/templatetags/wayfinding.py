@@ -25,7 +25,7 @@ from gateway.models import (
     Registration,
     WebhookEndpoint,
 )
-from gateway.payments.operations import OPERATIONS
+from gateway.payments.operation_table import OPERATIONS
 from gateway.scheduling.models import Job
 from reporting.models import SettlementRecord
 from reporting.templatetags.books import describe_line_kind

@@ -22,10 +22,10 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from gateway import metrics, tracing
-from gateway.api import authentication as authentication
-from gateway.api.authentication import Admission, parse_entity_id
+from gateway.api import token_admission as token_admission
 from gateway.api.deprecation_warnings import build_warning_header
 from gateway.api.errors import ApiError
+from gateway.api.token_admission import Admission, parse_entity_id
 from gateway.catalogue.endpoints import Endpoint
 from gateway.catalogue.forms import UnreadableFormError, parse_form
 from gateway.catalogue.parse import (
@@ -102,7 +102,7 @@ class ApiView(APIView):  # type: ignore[misc]  # DRF has no type hints
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Everything is done in :meth:`enter`; only a wrong method has to find the token checked already."""
         if (request.method or "") not in self.endpoints:
-            authentication.parse_bearer_token(request.META.get(_AUTHORIZATION))
+            token_admission.parse_bearer_token(request.META.get(_AUTHORIZATION))
             # A view may have inherited the method from one whose endpoint takes it.
             raise MethodNotAllowed(request.method or "")
 
@@ -128,10 +128,10 @@ class ApiView(APIView):  # type: ignore[misc]  # DRF has no type hints
         key."""
         endpoint = self.endpoints[request.method or ""]
         http: HttpRequest = request._request
-        token = authentication.parse_bearer_token(http.META.get(_AUTHORIZATION))
+        token = token_admission.parse_bearer_token(http.META.get(_AUTHORIZATION))
         if request.method == "POST":
             if _get_content_length(http) > MAX_PREREAD_BYTES or _is_chunked(http):
-                authentication.admit_token(token, None, endpoint.scope, ip=self.trace.ip)
+                token_admission.admit_token(token, None, endpoint.scope, ip=self.trace.ip)
             body, fault = self.read(http, settings.GATEWAY_MAX_BODY_BYTES)
         else:
             body, fault = http.META.get("QUERY_STRING", "").encode("latin-1"), None
@@ -159,7 +159,7 @@ class ApiView(APIView):  # type: ignore[misc]  # DRF has no type hints
 
     def _admit(self, token: str, entity: UUID | None, endpoint: Endpoint, lookups: Mapping[str, Any]) -> Admission:
         """Check the token and add entity and token to the trace. Raises ApiError."""
-        admission = authentication.admit_token(token, entity, endpoint.scope, ip=self.trace.ip, **lookups)
+        admission = token_admission.admit_token(token, entity, endpoint.scope, ip=self.trace.ip, **lookups)
         self.trace = RequestTrace(
             request=self.trace.request,
             method=self.trace.method,
@@ -176,7 +176,7 @@ class ApiView(APIView):  # type: ignore[misc]  # DRF has no type hints
         """Count the request and return the rate headers. Raises ApiError above the limit."""
         if admission.entity is None:
             return {}
-        return authentication.throttle_request(admission.entity, admission.channel, endpoint.operation, self.trace.at)
+        return token_admission.throttle_request(admission.entity, admission.channel, endpoint.operation, self.trace.at)
 
     def handle_exception(self, exc: Exception) -> Response:
         """Turn an exception into a response; an admitted POST that made no payment is written to the request log."""

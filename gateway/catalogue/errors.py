@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from gateway.catalogue.structure import Param
-from gateway.core.card_data import may_contain_card_number
+from gateway.core.card_data_detection import may_contain_card_number
 from gateway.core.masking import mask_pan, mask_text
 from gateway.core.secret import Secret
 

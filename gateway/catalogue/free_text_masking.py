@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Final
 
 from gateway.catalogue.structure import Param
-from gateway.core import card_data
+from gateway.core import card_data_detection
 from gateway.core.secret import Secret
 
 MIN_SEARCHED_DIGITS: Final = 12
@@ -46,24 +46,26 @@ def find_min_masked_digits(full: str, param: Param) -> int:
         return 0
     if param.format.values:
         return 0
-    return card_data.MIN_PAN_DIGITS + 1 if _THIRTEEN_DIGITS.search(base) else card_data.MIN_PAN_DIGITS
+    return (
+        card_data_detection.MIN_PAN_DIGITS + 1 if _THIRTEEN_DIGITS.search(base) else card_data_detection.MIN_PAN_DIGITS
+    )
 
 
 def has_three_digits(value: str) -> bool:
     """True if ``value`` has the three digits of the shortest security code: the cheap first test of a value."""
-    return card_data.THREE_DIGITS_PATTERN.search(value) is not None
+    return card_data_detection.THREE_DIGITS_PATTERN.search(value) is not None
 
 
 def mask_free_text(param: Param, value: str, shortest: int) -> str:
     """``value`` with its card data masked by a character that the format accepts; the same object if there is none."""
-    found = card_data.mask_card_data(value, shortest=shortest)
+    found = card_data_detection.mask_card_data(value, shortest=shortest)
     if found is value or param.format.problem(found) is None:
         return found
     return next(
         (
             text
             for star in _STARS[1:]
-            if param.format.problem(text := card_data.mask_card_data(value, star, shortest=shortest)) is None
+            if param.format.problem(text := card_data_detection.mask_card_data(value, star, shortest=shortest)) is None
         ),
         found,
     )
@@ -75,19 +77,23 @@ def find_names_holding(number: Secret, values: Iterable[tuple[str, str]]) -> Ite
     digits = number.reveal()
     sent = list(values)
     # Nearly every request ends here: its number's first and last digits are not among those of all texts together.
-    folded = card_data.fold_digits("".join(chain.from_iterable(sent)))
+    folded = card_data_detection.fold_digits("".join(chain.from_iterable(sent)))
     if digits[:MIN_PART_DIGITS] not in folded or digits[-MIN_PART_DIGITS:] not in folded:
         return
     places = range(MIN_PART_DIGITS, len(digits) - MIN_PART_DIGITS + 1)
     heads: dict[int, str] = {}
     tails: dict[int, str] = {}
     for name, value in sent:
-        if (len(name) >= len(digits) and _FOUR_DIGITS.search(name) and digits in card_data.fold_digits(name)) or (
-            len(value) >= len(digits) and _FOUR_DIGITS.search(value) and digits in card_data.fold_digits(value)
+        if (
+            len(name) >= len(digits) and _FOUR_DIGITS.search(name) and digits in card_data_detection.fold_digits(name)
+        ) or (
+            len(value) >= len(digits)
+            and _FOUR_DIGITS.search(value)
+            and digits in card_data_detection.fold_digits(value)
         ):
             yield name
         elif _FOUR_DIGITS.search(value):
-            plain = card_data.fold_digits(value)
+            plain = card_data_detection.fold_digits(value)
             if digits[:MIN_PART_DIGITS] in plain:
                 heads |= {at: name for at in places if at not in heads and digits[:at] in plain}
             if digits[-MIN_PART_DIGITS:] in plain:
@@ -105,9 +111,13 @@ def mask_split_number(first: str, second: str) -> tuple[str, str] | None:
     head, tail = _END.search(first[-_MAX_SCANNED_CHARS:]), _BEGINNING.match(second[:_MAX_SCANNED_CHARS])
     if head is None or tail is None:
         return None
-    digits = card_data.fold_digits(head[0]) + card_data.fold_digits(tail[0])
-    before = len(card_data.fold_digits(head[0]))
-    if before not in _WHOLE_PARTS or len(digits) - before < MIN_PART_DIGITS or not card_data.is_card_number(digits):
+    digits = card_data_detection.fold_digits(head[0]) + card_data_detection.fold_digits(tail[0])
+    before = len(card_data_detection.fold_digits(head[0]))
+    if (
+        before not in _WHOLE_PARTS
+        or len(digits) - before < MIN_PART_DIGITS
+        or not card_data_detection.is_card_number(digits)
+    ):
         return None
     start = len(first) - len(first[-_MAX_SCANNED_CHARS:])
     return (

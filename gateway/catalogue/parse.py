@@ -38,7 +38,7 @@ from gateway.catalogue.rules import ParameterRule, RuleInput
 from gateway.catalogue.structure import Demand, Echo, Structure
 from gateway.catalogue.tolerated_names import TOLERATED_NAMES
 from gateway.catalogue.typed_pairs import reveal_text
-from gateway.core.card_data import contains_card_data, may_contain_card_number
+from gateway.core.card_data_detection import contains_card_data, may_contain_card_number
 from gateway.core.masking import mask_text
 from gateway.core.secret import Secret
 from gateway.core.spelling import find_closest_name

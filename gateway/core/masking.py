@@ -7,7 +7,7 @@ harmless number rather than leave a card number, and leaves ids, times and amoun
 import re
 from typing import Final
 
-from gateway.core import card_data
+from gateway.core import card_data_detection
 from gateway.core.luhn import is_luhn_valid
 
 MASK_STARS: Final = "***"
@@ -57,7 +57,7 @@ def mask_iban(iban: str) -> str:
 
 def looks_like_pan(digits: str) -> bool:
     """12 to 19 digits of a range and a length that a card brand has, with the right check digit."""
-    return is_luhn_valid(digits) and card_data.is_in_card_range(digits)
+    return is_luhn_valid(digits) and card_data_detection.is_in_card_range(digits)
 
 
 _IDENTIFIER: Final = re.compile(
@@ -80,7 +80,7 @@ def contains_card_number(text: str) -> bool:
         return False
     plain = re.sub(r"[\s\-.]", "", text)
     return (plain.isascii() and plain.isdecimal() and looks_like_pan(plain)) or (
-        card_data.mask_card_data(text, shortest=_MIN_SHOWN_DIGITS) != text
+        card_data_detection.mask_card_data(text, shortest=_MIN_SHOWN_DIGITS) != text
     )
 
 
@@ -98,7 +98,7 @@ def mask_text(text: str) -> str:
     if _SUSPICIOUS.search(text):
         masked = _BEARER.sub(rf"\g<1>{MASK_STARS}", masked)
         masked = _KEYED.sub(_mask_keyed_value, masked)
-    masked = card_data.mask_card_data(masked, shortest=_MIN_SHOWN_DIGITS)
+    masked = card_data_detection.mask_card_data(masked, shortest=_MIN_SHOWN_DIGITS)
     return text if masked == text else masked
 
 

@@ -30,7 +30,7 @@ from gateway.payments.follow_ups import (
     decide_follow_up,
     load_chain,
 )
-from gateway.payments.operations import OPERATIONS
+from gateway.payments.operation_table import OPERATIONS
 from gateway.payments.payment_request import RequestTrace
 from gateway.payments.refusal import RequestRefusedError
 

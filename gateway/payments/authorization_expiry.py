@@ -22,7 +22,7 @@ from gateway.models import AuthorizationExpiry, AuthorizationRelease, Channel, M
 from gateway.payments import store
 from gateway.payments.chain_amounts import Chain, has_open_reversal
 from gateway.payments.follow_ups import load_chain_members
-from gateway.payments.operations import RELEASED_BY_REVERSAL
+from gateway.payments.operation_table import RELEASED_BY_REVERSAL
 from gateway.timers.registry import Timer
 
 MAX_EXPIRIES_PER_TICK: Final = 200

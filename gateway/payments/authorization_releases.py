@@ -32,7 +32,7 @@ from gateway.payments.follow_ups import (
     load_chain_members,
     process_follow_up,
 )
-from gateway.payments.operations import RELEASE_OPERATION
+from gateway.payments.operation_table import RELEASE_OPERATION
 from gateway.payments.outcomes import describe_silence
 from gateway.payments.payment_request import RequestTrace
 from gateway.payments.points_of_service import find_point_of_service

@@ -44,7 +44,7 @@ from gateway.payments import store
 from gateway.payments.chain_amounts import CLOSING_TYPES, REAUTHORIZATION, Chain, compute_reversed_amount
 from gateway.payments.descriptors import REQUEST_DESCRIPTOR, apply_target_descriptor, build_descriptor_parameter
 from gateway.payments.network_tokens import replace_sent_means
-from gateway.payments.operations import (
+from gateway.payments.operation_table import (
     AUTHORIZATION_EXPIRED,
     INDUSTRY_PRACTICE_OPERATIONS,
     LATE_REAUTHORIZATION_OPERATION,

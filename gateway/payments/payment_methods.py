@@ -11,7 +11,7 @@ from typing import Final
 
 from gateway.connectors.means import BankAccount, Card, GiftCard, TokenAccount, VirtualAccount
 from gateway.core.brands import PAYMENT_BRANDS, PAYMENT_METHODS, Brand, is_card_brand
-from gateway.payments.operations import CHAIN_START_TYPES, OPERATIONS
+from gateway.payments.operation_table import CHAIN_START_TYPES, OPERATIONS
 
 TYPE_NOT_WITH_METHOD_CODE: Final = "600.200.310"
 

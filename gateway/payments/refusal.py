@@ -11,7 +11,7 @@ from gateway.core.brands import PAYMENT_BRANDS, Brand, is_card_brand
 from gateway.core.card_number import detect_brand_of_number
 from gateway.core.spelling import find_closest_name
 from gateway.models import Channel
-from gateway.payments.operations import CHAIN_START_TYPES
+from gateway.payments.operation_table import CHAIN_START_TYPES
 from gateway.payments.payment_means import ACCOUNT_PARAMETERS
 from gateway.payments.payment_methods import (
     TYPE_NOT_WITH_METHOD_CODE,

@@ -31,7 +31,7 @@ from gateway.core.secret import Secret
 from gateway.db.statement import execute_sql
 from gateway.models import Merchant, Payment, Status, Suspension
 from gateway.payments import exempting, risk_screening, shopper_tokens, step_up, store
-from gateway.payments.operations import is_locally_queued
+from gateway.payments.operation_table import is_locally_queued
 from gateway.payments.outcomes import AuthenticationProof, Declined, describe_silence, outcome_from_reply, resolve_event
 from gateway.payments.payment_means import load_payment_means, restore_one_time_secrets, restore_party_accounts
 from gateway.payments.payment_request import IdempotencyContext, RequestTrace

@@ -42,7 +42,7 @@ from gateway.payments import mandate_mails
 from gateway.payments.chain_amounts import INCREMENTAL_AUTHORIZATION, REAUTHORIZATION
 from gateway.payments.job_hooks import get_job_hooks
 from gateway.payments.nested_values import deep_merge
-from gateway.payments.operations import RELEASED_BY_REVERSAL
+from gateway.payments.operation_table import RELEASED_BY_REVERSAL
 from gateway.payments.payment_means import STORABLE_MEANS
 from gateway.payments.states import FINAL_STATUSES
 from gateway.payments.stored_answer import PrivateFacts, read_private_facts

@@ -26,9 +26,9 @@ from django.views.decorators.http import require_POST, require_safe
 
 from gateway.access import audit_log, permissions
 from gateway.access.tokens import lend_token
-from gateway.api.authentication import throttle_sample_run
 from gateway.api.errors import ApiError
 from gateway.api.in_process import call_own_api
+from gateway.api.token_admission import throttle_sample_run
 from gateway.core import clock, identifiers
 from gateway.core.client_address import resolve_client_ip
 from gateway.core.curl import ENTITY_VARIABLE, TOKEN_VARIABLE

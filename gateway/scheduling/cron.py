@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from gateway.catalogue.structures.cron import (
+from gateway.catalogue.structures.cron_notation import (
     CRON_DAY_OF_MONTH,
     CRON_DAY_OF_WEEK,
     CRON_FIELDS,

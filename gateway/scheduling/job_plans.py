@@ -16,7 +16,7 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from gateway.catalogue.parse import ParameterError, mask_reported_value
-from gateway.catalogue.structures import cron as notation
+from gateway.catalogue.structures import cron_notation as notation
 from gateway.core import clock
 from gateway.scheduling.cron import compile_cron
 from gateway.scheduling.models import Job

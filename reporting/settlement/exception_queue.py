@@ -25,7 +25,7 @@ from gateway.core.masking import mask_note
 from gateway.db.database_clock import read_database_time
 from gateway.db.statement import execute_sql
 from gateway.models import Merchant, Payment, Status
-from gateway.payments.operations import REVERSED_BY_REFUND
+from gateway.payments.operation_table import REVERSED_BY_REFUND
 from reporting.month_end.closed_months import hold_month, is_day_closed, list_closed_days
 from reporting.reconciliation.models import ReconciliationFile
 from reporting.settlement import chargeback_booking, findings

@@ -23,7 +23,7 @@ import psycopg
 from django.db import DatabaseError, connection, transaction
 
 from gateway.core.identifiers import first_id_at
-from gateway.payments.operations import REVERSED_BY_REFUND
+from gateway.payments.operation_table import REVERSED_BY_REFUND
 from reporting.settlement.layout import STAGED_COLUMNS
 from reporting.settlement.models import SettlementFile
 

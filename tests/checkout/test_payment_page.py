@@ -16,7 +16,7 @@ from django.test import Client
 from checkout import receipts
 from checkout.expiry import erase_expired_secrets
 from checkout.models import Checkout, PaymentLink, ReceiptMail, ResultCall
-from gateway.api import authentication
+from gateway.api import token_admission
 from gateway.core import languages
 from gateway.models import Payment
 from tests.checkout.test_payment_links import create as create_link
@@ -224,7 +224,7 @@ def test_a_link_opens_so_many_checkouts_for_a_network_whatever_the_channels_limi
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each is a row that is kept for a day, and anybody who has the link makes one."""
-    monkeypatch.setattr(authentication, "MAX_LINK_OPENINGS", (3, 3600))
+    monkeypatch.setattr(token_admission, "MAX_LINK_OPENINGS", (3, 3600))
     link, another = (create_link(api, link__reusable="true", merchantTransactionId=None).id for _ in range(2))
     opened = [Client().get(f"/pay/{link}").status_code for _ in range(5)]
     assert opened == [303, 303, 303, 429, 429]

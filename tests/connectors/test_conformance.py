@@ -27,7 +27,7 @@ from gateway.connectors.routing import CONNECTORS
 from gateway.connectors.simulator.cards import AVS_MEANING, CVV_MEANING
 from gateway.core import result_codes
 from gateway.core.money import Money
-from gateway.payments.operations import OPERATIONS
+from gateway.payments.operation_table import OPERATIONS
 from tests.connectors.rig import FAULTS, Processor, Rig
 from tests.support.database import leaves
 from tests.support.threads import at_once

@@ -10,7 +10,7 @@ HEART: Mapping[str, tuple[str, ...]] = {
     "payments": ("gateway/payments/*.py", "gateway/core/money.py", "gateway/core/result_codes.py"),
     "api": ("gateway/api/*.py",),
     "access": (
-        "gateway/api/authentication.py",
+        "gateway/api/token_admission.py",
         "gateway/access/tokens.py",
         "gateway/access/permissions.py",
         "gateway/access/signin.py",
@@ -42,7 +42,7 @@ BEYOND: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"gateway/notifications/.*", (f"{_ADMIN}/test_webhook_pages.py", "tests/scenarios/test_webhooks.py")),
     (
         r"gateway/access/.*",
-        (f"{_API}/test_admission.py", f"{_API}/test_token_limits.py", f"{_API}/test_authentication.py",
+        (f"{_API}/test_admission.py", f"{_API}/test_token_limits.py", f"{_API}/test_token_admission.py",
          f"{_API}/test_strangers.py", _ADMIN),
     ),
     (

@@ -22,7 +22,7 @@ from gateway.backoffice.kit.formatting import format_money
 from gateway.backoffice.payments.payment_titles import format_payment_title
 from gateway.core.masking import mask_text
 from gateway.models import AccessToken, Approval, AuditEntry, Channel, Division, Merchant, Payment, Psp
-from gateway.payments.operations import OPERATIONS
+from gateway.payments.operation_table import OPERATIONS
 
 LOOK_ACTIONS: Final = ("view", "evidence fetched")
 """Actions that change nothing: hidden unless they are asked for."""

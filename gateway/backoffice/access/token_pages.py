@@ -36,7 +36,7 @@ from gateway.core import clock
 from gateway.core.identifiers import first_id_at
 from gateway.db.statement import execute_sql
 from gateway.models import TOKEN_SCOPES, AccessToken
-from gateway.payments.operations import OPERATIONS
+from gateway.payments.operation_table import OPERATIONS
 
 REVOKE_CONFIRMATION: Final = "revoke"
 """The word to type before tokens are revoked."""

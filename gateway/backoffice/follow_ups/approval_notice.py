@@ -22,7 +22,7 @@ from gateway.access import permissions
 from gateway.backoffice.kit.formatting import build_state_pill, format_money
 from gateway.core import clock
 from gateway.models import Approval, Merchant
-from gateway.payments.operations import OPERATIONS
+from gateway.payments.operation_table import OPERATIONS
 from gateway.timers import wakeup
 from gateway.timers.registry import Timer
 

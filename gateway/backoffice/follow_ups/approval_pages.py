@@ -33,7 +33,7 @@ from gateway.backoffice.sign_in import session
 from gateway.core import clock, result_codes
 from gateway.core.advice import get_developer_advice
 from gateway.models import Approval, Payment
-from gateway.payments.operations import OPERATIONS
+from gateway.payments.operation_table import OPERATIONS
 
 MAX_SHOWN_APPROVALS = 200
 MAX_TOLD_EVENTS = 8

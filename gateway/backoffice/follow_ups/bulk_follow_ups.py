@@ -39,7 +39,7 @@ from gateway.core.masking import mask_note
 from gateway.models import Approval, BackgroundWork, BulkAction, BulkItem, Payment, Status
 from gateway.payments.chain_amounts import Chain
 from gateway.payments.chain_states import resolve_chain_status
-from gateway.payments.operations import OPERATIONS
+from gateway.payments.operation_table import OPERATIONS
 
 BULK_TYPES: Final = ("RF", "CP", "RV")
 """Payment types of follow-ups that are made for many payments."""

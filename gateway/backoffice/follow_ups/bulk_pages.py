@@ -34,7 +34,7 @@ from gateway.backoffice.payments.payment_titles import format_payment_title
 from gateway.backoffice.sign_in import session
 from gateway.core import identifiers, result_codes
 from gateway.models import BulkAction, BulkItem, Payment
-from gateway.payments.operations import OPERATIONS
+from gateway.payments.operation_table import OPERATIONS
 
 ITEM_ORDER: Final = keyset.KeysetOrder(columns=(("pk", UUID),))
 ITEM_TONES: Final = {

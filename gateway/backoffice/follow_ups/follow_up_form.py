@@ -33,7 +33,7 @@ from gateway.core.advice import get_developer_advice
 from gateway.core.money import format_amount
 from gateway.models import Approval, Payment, Status
 from gateway.payments.chain_amounts import Chain
-from gateway.payments.operations import OPERATIONS
+from gateway.payments.operation_table import OPERATIONS
 from gateway.payments.rendering import resolve_result_code
 
 OPERATE_PAYMENT_PERMISSION: Final = "gateway.operate_payment"

@@ -35,7 +35,7 @@ from gateway.models import IdempotencyKey, Payment
 from gateway.payments.chain_amounts import Chain
 from gateway.payments.follow_ups import FollowUpRequest, process_follow_up
 from gateway.payments.idempotency import IdempotencyClaim
-from gateway.payments.operations import OPERATIONS
+from gateway.payments.operation_table import OPERATIONS
 from gateway.payments.payment_request import IdempotencyContext, RequestTrace
 from gateway.payments.refusal import RequestRefusedError
 from gateway.payments.request_builder import build_condition_facts

@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from gateway.core import clock
 from gateway.models import Channel, Payment
 from gateway.payments.chain_amounts import ZERO_AMOUNT, Chain
-from gateway.payments.operations import OPERATIONS, evaluate_operation
+from gateway.payments.operation_table import OPERATIONS, evaluate_operation
 from gateway.payments.reversal_border import find_beyond_reversal
 
 MANUAL_FOLLOW_UPS: Final = ("CP", "RF", "RV", "RB")

@@ -70,7 +70,7 @@ from gateway.core.masking import mask_text
 from gateway.core.result_codes import ResultFamily
 from gateway.models import Approval, Channel, Merchant, Payment, RequestLog, Status, WebhookDelivery
 from gateway.payments.chain_states import ChainStatus
-from gateway.payments.operations import OPERATIONS
+from gateway.payments.operation_table import OPERATIONS
 from gateway.payments.rendering import render_issuer, render_payment
 from gateway.scheduling.models import JobRun
 

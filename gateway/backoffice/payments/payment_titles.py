@@ -9,7 +9,7 @@ from typing import Final
 from django.utils.translation import gettext as _
 
 from gateway.models import Payment
-from gateway.payments.operations import INDUSTRY_PRACTICE_OPERATIONS, OPERATIONS
+from gateway.payments.operation_table import INDUSTRY_PRACTICE_OPERATIONS, OPERATIONS
 
 PAYMENT_TYPE_TITLES: Final[Mapping[str, str]] = MappingProxyType(
     {

@@ -43,7 +43,7 @@ from gateway.payments import chain_amounts as sums
 from gateway.payments.acquirer_message_store import restore_message
 from gateway.payments.chain_amounts import Chain
 from gateway.payments.chain_states import ChainStatus, resolve_chain_status
-from gateway.payments.operations import (
+from gateway.payments.operation_table import (
     OPERATIONS,
     is_locally_queued,
 )

@@ -13,7 +13,7 @@ from typing import Final
 from django.utils.dates import MONTHS, WEEKDAYS
 from django.utils.translation import gettext as _
 
-from gateway.catalogue.structures.cron import CRON_DAY_OF_MONTH, CRON_DAY_OF_WEEK, UNRESTRICTED_DAY
+from gateway.catalogue.structures.cron_notation import CRON_DAY_OF_MONTH, CRON_DAY_OF_WEEK, UNRESTRICTED_DAY
 from gateway.scheduling.cron import CronSchedule, compile_cron, parse_cron_values
 
 MAX_WORDED_TIMES: Final = 4

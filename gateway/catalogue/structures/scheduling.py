@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from gateway.catalogue.formats import AN, DATE_TIME, Format, N, one_of, value_list
 from gateway.catalogue.rules import RuleBreach, RuleInput, build_rule
 from gateway.catalogue.structure import NEVER, O, structure
-from gateway.catalogue.structures import cron
-from gateway.catalogue.structures.cron import CronField
+from gateway.catalogue.structures import cron_notation
+from gateway.catalogue.structures.cron_notation import CronField
 
 
 def _cron(words: str, one: CronField, expects: str, example: str, bad: str, *, empty: bool = False) -> Format:
@@ -21,7 +21,7 @@ def _cron(words: str, one: CronField, expects: str, example: str, bad: str, *, e
         fits=(lambda value: not value or one.fits(value)) if empty else one.fits,
         example=example,
         counterexample=bad,
-        schema={"type": "string", "maxLength": cron.MAX_EXPRESSION_CHARS},
+        schema={"type": "string", "maxLength": cron_notation.MAX_EXPRESSION_CHARS},
         empty_is_value=empty,
     )
 
@@ -35,10 +35,10 @@ CRON_EXPRESSION = Format(
     words="AN up to 256; cron expression of seven fields (year may be left out)",
     expects="must be six or seven cron fields: second minute hour dayOfMonth month dayOfWeek [year], "
     "with ? for one of the two days",
-    fits=cron.is_cron_expression,
+    fits=cron_notation.is_cron_expression,
     example="0 0 12 1 * ?",
     counterexample="0 0 12 1 *",
-    schema={"type": "string", "maxLength": cron.MAX_EXPRESSION_CHARS},
+    schema={"type": "string", "maxLength": cron_notation.MAX_EXPRESSION_CHARS},
 )
 
 
@@ -46,7 +46,7 @@ def _days(sent: RuleInput) -> Iterator[RuleBreach]:
     day_of_month, day_of_week = sent.get("dayOfMonth"), sent.get("dayOfWeek")
     if day_of_month is None or day_of_week is None or "expression" in sent:
         return
-    if not cron.do_days_agree(day_of_month, day_of_week):
+    if not cron_notation.do_days_agree(day_of_month, day_of_week):
         yield "dayOfWeek", "and dayOfMonth: exactly one of them must name days, the other is ?"
 
 
@@ -59,20 +59,20 @@ def _period(sent: RuleInput) -> Iterator[RuleBreach]:
 JOB = structure(
     "Scheduling (subscription jobs)", "Part B", "job",
     ("name", AN(1, 64).eg("Monthly plan"), O),
-    ("year", _cron("empty, 1970-2099, and the symbols , - * /", cron.CRON_YEAR,
+    ("year", _cron("empty, 1970-2099, and the symbols , - * /", cron_notation.CRON_YEAR,
                    "years 1970 to 2099 with , - * / or empty", "*", "1969", empty=True), O, "",
      {"default": "*"}),
     ("month", _cron("1-12 and , - * /", _MONTH, "months 1 to 12 with , - * /", "*/3", "13"), O, "",
      {"default": "1"}),
-    ("dayOfMonth", _cron("1-31 and , - * ? / L W", cron.CRON_DAY_OF_MONTH,
+    ("dayOfMonth", _cron("1-31 and , - * ? / L W", cron_notation.CRON_DAY_OF_MONTH,
                          "days 1 to 31 with , - * ? / L W", "15", "32"), O, "", {"default": "1"}),
-    ("dayOfWeek", _cron("1-7 or SUN-SAT and , - * ? / L #", cron.CRON_DAY_OF_WEEK,
+    ("dayOfWeek", _cron("1-7 or SUN-SAT and , - * ? / L #", cron_notation.CRON_DAY_OF_WEEK,
                         "days 1 (SUN) to 7 (SAT) with , - * ? / L #", "MON-FRI", "8"), O, "1 = SUN.",
      {"default": "1"}),
-    ("hour", _cron("0-23 and , - * /", cron.CRON_HOUR, "hours 0 to 23 with , - * /", "12", "24"), O, "",
+    ("hour", _cron("0-23 and , - * /", cron_notation.CRON_HOUR, "hours 0 to 23 with , - * /", "12", "24"), O, "",
      {"default": "0"}),
     ("minute", _cron("0-59", _MINUTE, "a minute 0 to 59", "30", "60"), O, "", {"default": "0"}),
-    ("second", _cron("0-59 and , - * /", cron.CRON_SECOND, "seconds 0 to 59 with , - * /", "0", "60"), O, "",
+    ("second", _cron("0-59 and , - * /", cron_notation.CRON_SECOND, "seconds 0 to 59 with , - * /", "0", "60"), O, "",
      {"default": "0"}),
     ("startDate", DATE_TIME.eg("2026-06-01 00:00:00"), O),
     ("endDate", DATE_TIME.eg("2027-06-01 00:00:00"), O),

@@ -16,7 +16,7 @@ from hypothesis.extra.django import TestCase
 
 from gateway.access.rate_limits import resolve_rate_limit
 from gateway.access.tokens import TOKEN_SCOPES
-from gateway.api import authentication
+from gateway.api import token_admission
 from gateway.api.errors import ApiError
 from gateway.core import clock
 from gateway.models import AccessToken, Channel, Division, Merchant, Psp
@@ -31,7 +31,7 @@ def admitted(shop: Shop, entity: UUID | None, *, scope: str = "payments", token:
     text = token or shop.api.token
     assert text is not None
     try:
-        authentication.admit_token(text, entity, scope, ip=None)
+        token_admission.admit_token(text, entity, scope, ip=None)
     except ApiError as turned:
         return turned.status != 403
     return True
@@ -141,17 +141,17 @@ class Windows(TestCase):
         at = datetime.fromtimestamp((number + within) * window_s, tz=UTC)
         left = window_s * (1 - within)
         for asked in range(1, limit + 1):
-            headers = authentication.throttle_request(ENTITY, channel, "payment", at)
+            headers = token_admission.throttle_request(ENTITY, channel, "payment", at)
             assert (headers["RateLimit-Limit"], headers["RateLimit-Remaining"]) == (str(limit), str(limit - asked))
             assert left - 0.01 <= int(headers["RateLimit-Reset"]) <= max(left + 1.01, 1)
         with pytest.raises(ApiError) as turned:
-            authentication.throttle_request(ENTITY, channel, "payment", at)
+            token_admission.throttle_request(ENTITY, channel, "payment", at)
         assert turned.value.headers["Retry-After"] == turned.value.headers["RateLimit-Reset"]
         for entity, operation in ((UUID(int=0xF), "payment"), (ENTITY, "status")):
-            assert authentication.throttle_request(entity, channel, operation, at)["RateLimit-Remaining"] == str(
+            assert token_admission.throttle_request(entity, channel, operation, at)["RateLimit-Remaining"] == str(
                 limit - 1
             )
         following = datetime.fromtimestamp((number + 1) * window_s, tz=UTC)
-        assert authentication.throttle_request(ENTITY, channel, "payment", following)["RateLimit-Remaining"] == str(
+        assert token_admission.throttle_request(ENTITY, channel, "payment", following)["RateLimit-Remaining"] == str(
             limit - 1
         )

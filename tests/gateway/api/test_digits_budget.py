@@ -14,7 +14,7 @@ import pytest
 
 from gateway.catalogue.errors import MAX_ERROR_SEARCH_CHARS
 from gateway.catalogue.parse import MAX_SEARCHED_CHARS
-from gateway.core import card_data
+from gateway.core import card_data_detection
 from gateway.models import Payment
 from tests.support.client import Api, payment
 from tests.support.shopper import open_checkout
@@ -42,8 +42,8 @@ class Counting:
 
 @pytest.fixture
 def looked(monkeypatch: pytest.MonkeyPatch) -> Counting:
-    counting = Counting(card_data._TOKENS)
-    monkeypatch.setattr(card_data, "_TOKENS", counting)
+    counting = Counting(card_data_detection._TOKENS)
+    monkeypatch.setattr(card_data_detection, "_TOKENS", counting)
     return counting
 
 

@@ -9,7 +9,7 @@ from django.db import InternalError, OperationalError, connection
 from django.test import Client, RequestFactory
 from psycopg.errors import ReadOnlySqlTransaction
 
-from gateway.api import authentication, error_views, health, payments
+from gateway.api import error_views, health, payments, token_admission
 from gateway.db.availability import is_database_away
 from tests.support.fixtures import Shop
 
@@ -39,7 +39,7 @@ def test_a_request_whose_first_statement_is_refused_asks_the_primary_by_itself(c
     become_a_standby()
     channel = committed.channel.pk
     counted = {"entity": channel, "operation": "payments", "window_s": 1, "window": 1}
-    assert authentication._execute_with_reconnect(authentication._COUNT, counted) == [(1,)]
+    assert token_admission._execute_with_reconnect(token_admission._COUNT, counted) == [(1,)]
 
 
 FAULTS = {"standby": refused_write(), "lost": OperationalError("the connection is lost")}

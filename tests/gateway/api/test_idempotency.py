@@ -11,7 +11,7 @@ import pytest
 from django.db import connection
 from django.db.models import F
 
-from gateway.api.authentication import ADMIT_WITH_KEY_SQL
+from gateway.api.token_admission import ADMIT_WITH_KEY_SQL
 from gateway.core import clock
 from gateway.models import IdempotencyKey, Payment, Status
 from gateway.payments import responses

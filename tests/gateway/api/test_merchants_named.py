@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from gateway.api import authentication
+from gateway.api import token_admission
 from tests.support.database import statements
 from tests.support.fixtures import Shop
 
@@ -41,7 +41,7 @@ def test_hot_statements_name_their_merchant_or_are_listed_with_a_reason(
     committed: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a payment with and without key, its repeat, a refused one, captures and refunds, and a read."""
-    monkeypatch.setattr(authentication, "LAST_USE_RESOLUTION", timedelta(hours=1))
+    monkeypatch.setattr(token_admission, "LAST_USE_RESOLUTION", timedelta(hours=1))
     api = committed.api
     api.pay()  # the token's first use of the hour is written
     with statements() as seen:

@@ -10,7 +10,7 @@ import pytest
 from django.test import override_settings
 
 from gateway.access import rate_limits
-from gateway.api import authentication
+from gateway.api import token_admission
 from gateway.api.errors import ApiError
 from gateway.core import clock
 from gateway.models import Channel, ThrottleWindow
@@ -46,7 +46,7 @@ def is_refused(call: Counted, at: datetime) -> bool:
 )
 def test_the_headers_tell_the_seconds_until_the_window_ends(second: float, remaining: str, reset: str) -> None:
     channel = channel_with(all_=(3, 60))
-    headers = authentication.throttle_request(ONE, channel, "payment", START + timedelta(seconds=second))
+    headers = token_admission.throttle_request(ONE, channel, "payment", START + timedelta(seconds=second))
     assert headers == {"RateLimit-Limit": "3", "RateLimit-Remaining": remaining, "RateLimit-Reset": reset}
 
 
@@ -54,7 +54,7 @@ def test_a_window_ends_at_its_last_second_and_not_before() -> None:
     channel = channel_with(all_=(2, 60))
 
     def call(at: datetime) -> object:
-        return authentication.throttle_request(ONE, channel, "payment", at)
+        return token_admission.throttle_request(ONE, channel, "payment", at)
 
     last, following = START + timedelta(seconds=59.999), START + timedelta(seconds=60)
     assert [is_refused(call, at) for at in (START, START, START, last)] == [False, False, True, True]
@@ -90,15 +90,15 @@ CHANNEL = channel_with(all_=(1, 3600))
 
 
 def shopper(checkout: UUID, ip: str | None, operation: str) -> Counted:
-    return lambda at: authentication.throttle_shopper_request(checkout, CHANNEL, ip, operation, at)
+    return lambda at: token_admission.throttle_shopper_request(checkout, CHANNEL, ip, operation, at)
 
 
 def opening(link: UUID, ip: str | None) -> Counted:
-    return lambda at: authentication.throttle_link_opening(link, ip, at)
+    return lambda at: token_admission.throttle_link_opening(link, ip, at)
 
 
 def sample(user: int) -> Counted:
-    return lambda at: authentication.throttle_sample_run(user, at)
+    return lambda at: token_admission.throttle_sample_run(user, at)
 
 
 @pytest.mark.parametrize(
@@ -112,8 +112,8 @@ def sample(user: int) -> Counted:
                 shopper(ONE, THERE, "payment"),
                 shopper(ONE, HERE, "widget"),
                 shopper(ONE, None, "payment"),
-                lambda at: authentication.throttle_request(ONE, CHANNEL, "payment", at),
-                lambda at: authentication.throttle_request(ONE, CHANNEL, "shopper", at),
+                lambda at: token_admission.throttle_request(ONE, CHANNEL, "payment", at),
+                lambda at: token_admission.throttle_request(ONE, CHANNEL, "shopper", at),
             ),
         ),
         (shopper(ONE, "2001:db8:1:2::1", "widget"), shopper(ONE, "2001:db8:1:2:3:4:5:6", "widget"), ()),
@@ -125,8 +125,8 @@ def sample(user: int) -> Counted:
 def test_what_counts_together_and_what_apart(
     monkeypatch: pytest.MonkeyPatch, one: Counted, same: Counted, others: tuple[Counted, ...]
 ) -> None:
-    monkeypatch.setattr(authentication, "MAX_LINK_OPENINGS", (1, 3600))
-    monkeypatch.setattr(authentication, "MAX_SAMPLE_RUNS", (1, 3600))
+    monkeypatch.setattr(token_admission, "MAX_LINK_OPENINGS", (1, 3600))
+    monkeypatch.setattr(token_admission, "MAX_SAMPLE_RUNS", (1, 3600))
     assert [is_refused(one, START), is_refused(same, START)] == [False, True]
     for number, other in enumerate(others):
         assert not is_refused(other, START), number

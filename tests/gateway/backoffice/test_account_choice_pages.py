@@ -19,7 +19,7 @@ from django.db import IntegrityError, connection, transaction
 from django.test import Client, override_settings
 
 from gateway.access import audit_log
-from gateway.api import authentication
+from gateway.api import token_admission
 from gateway.backoffice.routing import dry_run
 from gateway.configuration.apply import apply_configuration, find_configuration_target
 from gateway.connectors import account_figures, routing_rules
@@ -240,7 +240,7 @@ def test_a_choice_costs_one_statement_a_minute_and_a_rule_without_it_none(
     shop: Shop, pair: tuple[AcquirerAccount, AcquirerAccount], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(account_figures, "FIGURES_CACHE_S", 3600)
-    monkeypatch.setattr(authentication, "LAST_USE_RESOLUTION", timedelta(hours=1))
+    monkeypatch.setattr(token_admission, "LAST_USE_RESOLUTION", timedelta(hours=1))
     rule = choose(shop, pair)
     pay(shop)
     found = []

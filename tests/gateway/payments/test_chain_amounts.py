@@ -19,7 +19,7 @@ from gateway.payments.chain_amounts import (
     compute_reversible_amount,
     resolve_payment_amount,
 )
-from gateway.payments.operations import OPERATIONS, evaluate_operation
+from gateway.payments.operation_table import OPERATIONS, evaluate_operation
 from tests.support.chains import after, chain, first
 
 D = Decimal

@@ -13,7 +13,7 @@ from itertools import product
 import pytest
 
 from gateway.models import Payment, Status
-from gateway.payments.operations import (
+from gateway.payments.operation_table import (
     INDUSTRY_PRACTICE_OPERATIONS,
     OPERATIONS,
     REAUTHORIZATION_OPERATION,

@@ -21,7 +21,7 @@ from gateway.connectors.simulator.accounts import (
 from gateway.core.brands import PAYMENT_BRANDS, PAYMENT_METHODS
 from gateway.models import AcquirerExchange, Payment, Status
 from gateway.payments import recovery
-from gateway.payments.operations import OPERATIONS
+from gateway.payments.operation_table import OPERATIONS
 from gateway.payments.payment_methods import METHOD_PAYMENT_TYPES, is_type_supported, list_payment_types
 from tests.support.client import Answer, Api
 from tests.support.database import leaves, places_of, recover_at

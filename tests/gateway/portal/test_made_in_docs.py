@@ -23,7 +23,7 @@ from gateway.core.brands import PAYMENT_BRANDS
 from gateway.core.result_codes import find_result_code
 from gateway.payments.cascade import CASCADABLE_DECLINES
 from gateway.payments.network_tokens import TOKEN_DECLINES
-from gateway.payments.operations import OPERATIONS
+from gateway.payments.operation_table import OPERATIONS
 from gateway.payments.payment_methods import list_payment_types
 from gateway.portal import webhook_receiver
 from gateway.portal.client_packages import list_client_packages, list_plug_ins

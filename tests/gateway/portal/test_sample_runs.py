@@ -162,7 +162,7 @@ def test_what_is_no_sample_or_no_channel_is_refused(
 
 @pytest.mark.django_db
 def test_a_users_runs_are_counted(developer: Client, shop: Shop, monkeypatch: Any) -> None:
-    monkeypatch.setattr("gateway.api.authentication.MAX_SAMPLE_RUNS", (1, 10**9))
+    monkeypatch.setattr("gateway.api.token_admission.MAX_SAMPLE_RUNS", (1, 10**9))
     assert send(developer, shop, "no-token").status_code == 200
     refused = send(developer, shop, "no-token")
     assert (refused.status_code, int(refused["Retry-After"]) > 0) == (429, True)

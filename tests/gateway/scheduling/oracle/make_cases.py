@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from gateway.catalogue.structures import cron
+from gateway.catalogue.structures import cron_notation
 
 HERE: Final = Path(__file__).parent.parent
 ZONES: Final = (
@@ -43,8 +43,8 @@ WRITTEN: Final = (
     "0 0 0 L-30 * ?", "0 0 0 L-28 * ?", "0 0 0 ? * MON,WED,6", "0 0 0 ? 1,MAR MON",
     "5/15 0 0 1 * ?", "0 5/15 8-18/3 ? * 2-6/2", "0 0 20-4/3 * * ?", "0 0 0 25-5/4 * ?", "0 0 0 1 10-3/2 ?",
 )  # fmt: skip
-_NAMES_OF_DAYS: Final = tuple(cron.CRON_DAYS)
-_NAMES_OF_MONTHS: Final = tuple(cron.CRON_MONTHS)
+_NAMES_OF_DAYS: Final = tuple(cron_notation.CRON_DAYS)
+_NAMES_OF_MONTHS: Final = tuple(cron_notation.CRON_MONTHS)
 _NEAR: Final = timedelta(hours=36)
 _HOUR: Final = timedelta(hours=1)
 RANDOM_CASES: Final = 3_600
@@ -90,7 +90,7 @@ def expression_of(dice: random.Random) -> str:
         if dice.random() < 0.3:
             parts.append(dice.choice(("*", "2026", "2025-2031", "2028/4", "2027,2030", "*/3", "2024-2060/5")))
         text = " ".join(parts)
-        if cron.is_cron_expression(text):
+        if cron_notation.is_cron_expression(text):
             return text
 
 

@@ -13,7 +13,7 @@ from django.db import InterfaceError, OperationalError
 
 from checkout import session
 from gateway.access import tokens
-from gateway.api import authentication
+from gateway.api import token_admission
 from gateway.core import clock
 from gateway.models import AccessToken, Channel, Payment
 from tests.support import shopper
@@ -358,14 +358,14 @@ def test_a_request_whose_connection_had_died_asks_once_more_on_another(
         return [("row",)]
 
     broken = SimpleNamespace(in_atomic_block=in_transaction, close=lambda: done.append("closed"))
-    monkeypatch.setattr(authentication, "connection", broken)
-    monkeypatch.setattr(authentication, "execute_sql", execute)
+    monkeypatch.setattr(token_admission, "connection", broken)
+    monkeypatch.setattr(token_admission, "execute_sql", execute)
     if in_transaction:
         with pytest.raises(fault):
-            authentication._execute_with_reconnect("SELECT 1", {})
+            token_admission._execute_with_reconnect("SELECT 1", {})
         assert done == ["asked"]
         return
-    assert authentication._execute_with_reconnect("SELECT 1", {}) == [("row",)]
+    assert token_admission._execute_with_reconnect("SELECT 1", {}) == [("row",)]
     assert done == ["asked", "closed", "asked"]
 
 
@@ -376,8 +376,8 @@ def test_a_second_connection_that_dies_is_no_third_try(monkeypatch: pytest.Monke
         asked.append(1)
         raise OperationalError
 
-    monkeypatch.setattr(authentication, "connection", SimpleNamespace(in_atomic_block=False, close=lambda: None))
-    monkeypatch.setattr(authentication, "execute_sql", execute)
+    monkeypatch.setattr(token_admission, "connection", SimpleNamespace(in_atomic_block=False, close=lambda: None))
+    monkeypatch.setattr(token_admission, "execute_sql", execute)
     with pytest.raises(OperationalError):
-        authentication._execute_with_reconnect("SELECT 1", {})
+        token_admission._execute_with_reconnect("SELECT 1", {})
     assert len(asked) == 2

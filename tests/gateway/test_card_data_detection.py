@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gateway.core import card_data
+from gateway.core import card_data_detection
 from gateway.core.brands import CARD_BRANDS
 from gateway.core.luhn import compute_check_digit
 from gateway.core.masking import mask_text
@@ -42,7 +42,7 @@ def grouped(number: str, size: int, between: str) -> str:
 
 def shows(text: str, number: str) -> bool:
     """Whether more of the number than its first six and last four digits is left, however it is written."""
-    return number[6:-4] in card_data.fold_digits(text)
+    return number[6:-4] in card_data_detection.fold_digits(text)
 
 
 @pytest.mark.parametrize("between", [*BLANKS.values(), *MARKS.values()], ids=[*BLANKS, *MARKS])
@@ -101,7 +101,7 @@ def test_a_number_is_found_with_its_groups_in_brackets(written: str) -> None:
 )
 def test_masks_sums_and_lists_are_left_alone(text: str) -> None:
     """docs/decisions/0052: signs of lists and brackets count around the groups of a card alone."""
-    assert card_data.mask_card_data(text) is text
+    assert card_data_detection.mask_card_data(text) is text
 
 
 @pytest.mark.parametrize("zero", ZEROS.values(), ids=ZEROS)
@@ -114,7 +114,7 @@ def test_a_number_is_found_in_the_digits_of_every_script(zero: int) -> None:
 
 @pytest.mark.parametrize("text", ["4929 123456 789014", "492912 3456789014", "4929-1234 5678.9014", "4 9 2 9"])
 def test_groups_may_be_unequal(text: str) -> None:
-    digits = card_data.fold_digits(text)
+    digits = card_data_detection.fold_digits(text)
     if len(digits) < 12:
         text = grouped(NUMBER, 1, " ")
         digits = NUMBER
@@ -156,7 +156,7 @@ def test_groups_may_be_unequal(text: str) -> None:
 def test_a_security_code_is_found_beside_a_word_for_it(text: str, shown: str) -> None:
     """PCI DSS 4.0.1, 3.3.1.2."""
     assert mask_text(text) == shown
-    assert card_data.mask_card_data(text) == shown
+    assert card_data_detection.mask_card_data(text) == shown
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_a_security_code_is_found_beside_a_word_for_it(text: str, shown: str) ->
     ],
 )
 def test_a_word_for_a_code_alone_is_none(text: str) -> None:
-    assert card_data.mask_card_data(text) is text
+    assert card_data_detection.mask_card_data(text) is text
 
 
 def test_what_follows_a_number_on_a_magnetic_stripe_goes_too() -> None:
@@ -227,7 +227,7 @@ def ordinary() -> dict[str, list[str]]:
 @pytest.mark.parametrize("kind", ordinary())
 def test_ordinary_ids_and_numbers_are_left_alone(kind: str) -> None:
     """docs/decisions/0052: what false alarms cost is bounded."""
-    assert [text for text in ordinary()[kind] if card_data.mask_card_data(text) is not text] == []
+    assert [text for text in ordinary()[kind] if card_data_detection.mask_card_data(text) is not text] == []
 
 
 @pytest.mark.parametrize(("length", "percent"), [(13, 2.5), (14, 1.5), (15, 1.5), (16, 5.0), (17, 3.0), (19, 4.0)])
@@ -235,14 +235,14 @@ def test_of_random_digits_few_pass_for_a_card(length: int, percent: float) -> No
     """One in ten passes the check digit alone; the ranges and the lengths of the brands leave fewer."""
     chance = random.Random(length)
     texts = ["".join(chance.choices("0123456789", k=length)) for _ in range(4_000)]
-    found = sum(card_data.mask_card_data(text) is not text for text in texts)
+    found = sum(card_data_detection.mask_card_data(text) is not text for text in texts)
     assert found * 100 / len(texts) < percent
 
 
 def test_a_chain_breaks_where_no_card_goes_on() -> None:
     """More than nineteen digits in a row are no card's, and do not tie their neighbours together."""
-    assert card_data.mask_card_data("1" * 40 + " " + NUMBER).endswith(f"{NUMBER[:6]}******{NUMBER[-4:]}")
-    assert card_data.mask_card_data(NUMBER * 2) == NUMBER * 2
+    assert card_data_detection.mask_card_data("1" * 40 + " " + NUMBER).endswith(f"{NUMBER[:6]}******{NUMBER[-4:]}")
+    assert card_data_detection.mask_card_data(NUMBER * 2) == NUMBER * 2
 
 
 def numbers_of_every_brand() -> list[str]:
@@ -275,7 +275,7 @@ def test_a_number_of_every_brand_and_length_is_masked_within_any_text(around: st
             writings.append(number)
         for written in writings:
             text = around.replace("{}", written)
-            assert number not in card_data.fold_digits(mask_text(text)), text
+            assert number not in card_data_detection.fold_digits(mask_text(text)), text
 
 
 def test_thirteen_digits_before_a_longer_number_are_masked_though_an_ean_ends_alike() -> None:

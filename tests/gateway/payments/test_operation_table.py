@@ -12,7 +12,7 @@ import pytest
 from gateway.core import result_codes
 from gateway.models import Status
 from gateway.payments.chain_amounts import OPEN_STATUSES
-from gateway.payments.operations import OPERATIONS, evaluate_operation
+from gateway.payments.operation_table import OPERATIONS, evaluate_operation
 from tests.support.chains import after, chain, first
 
 MAY_FOLLOW = {
