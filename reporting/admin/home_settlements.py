@@ -73,7 +73,7 @@ def _build_settlement_panel(scope: AccessScope) -> Panel | None:
             Figure(
                 name=_("files missing"),
                 value=format_number(len(missed)),
-                link=f"{files}#missing",
+                link=missing,
                 tone="bad" if missed else "",
             ),
             Figure(

@@ -310,11 +310,13 @@ def _store_upload(request: HttpRequest, institutes: list[ClearingInstitute]) -> 
 
 
 def _read_day(text: str) -> date | None:
-    """The day of an address, as 2026-05-14."""
+    """The day of an address, as 2026-05-14; None for none that files came on. The first and the last year have days
+    that begin or end in no other time zone."""
     try:
-        return date.fromisoformat(text) if len(text) == len("2026-05-14") else None
+        day = date.fromisoformat(text) if len(text) == len("2026-05-14") else date.min
     except ValueError:
         return None
+    return day if date.min.year < day.year < date.max.year else None
 
 
 def build_day_condition(day: date) -> Q:
