@@ -57,7 +57,7 @@ from gateway.models import (
     Role,
 )
 from gateway.payments import account_update_batch, account_updates, registrations, webhook_payloads
-from gateway.payments.account_update_batch import list_due_cards, run_account_updater
+from gateway.payments.account_update_batch import ask_about_due_cards, list_due_cards
 from gateway.payments.network_tokens import call_token_service_when_due
 from gateway.scheduling.models import Job
 from gateway.vault.sealing import current_vault
@@ -82,6 +82,11 @@ MIT = {
     "standingInstruction.source": "MIT",
     "standingInstruction.type": "UNSCHEDULED",
 }
+
+
+def run_account_updater() -> int:
+    """Both of its timers, as a tick runs them."""
+    return ask_about_due_cards() + account_update_batch.run_account_updater()
 
 
 @pytest.fixture(autouse=True)
@@ -237,6 +242,14 @@ def test_a_new_agreement_of_the_holder_lifts_the_block(updating: Shop) -> None:
     assert charge(updating.api, stored).code == "000.100.110"
 
 
+def test_a_card_that_is_closed_after_its_holder_agreed_again_over_a_chargeback_is_not_charged(updating: Shop) -> None:
+    """Each block is lifted by an agreement that is younger than itself."""
+    stored = store(updating.api, CLOSED)
+    before = clock.real_now() - timedelta(days=9)
+    Registration.objects.filter(pk=stored).update(merchant_use_blocked_at=before, merchant_use_code="800.100.171")
+    assert charge(updating.api, stored).code == "700.601.003"
+
+
 def test_a_shoppers_own_payment_asks_nothing(updater: Updater, updating: Shop) -> None:
     stored = store(updating.api, NEW_NUMBER)
     updating.api.post(f"/v1/registrations/{stored}/payments", CLICK)
@@ -310,7 +323,10 @@ def test_too_many_questions_at_a_time_hold_no_payment_up(
     monkeypatch.setattr(account_updates, "_places", threading.BoundedSemaphore(1))
     account_updates._places.acquire()
     assert charge(updating.api, stored).code == "000.100.110"
-    assert (updater.asked, statuses(stored)) == (0, ["UNANSWERED"])
+    assert (updater.asked, statuses(stored)) == (0, [])
+    account_updates._places.release()
+    charge(updating.api, stored)
+    assert statuses(stored) == ["NO_CHANGE"], "it was not at fault, so it is asked again at once"
 
 
 def test_a_card_that_changes_while_it_is_asked_about_stays_as_it_was_changed(
@@ -404,7 +420,7 @@ def test_a_wrong_value_is_named(updating: Shop) -> None:
 
 def test_an_answer_that_comes_after_the_holder_opted_out_changes_nothing(updating: Shop) -> None:
     stored = store(updating.api, NEW_NUMBER)
-    assert account_update_batch.build_next_file(SIMULATED_ACCOUNT_UPDATER) is not None
+    assert ask_about_due_cards() == 1
     updating.api.post(f"/v1/registrations/{stored}", {"accountUpdater": "false"})
     run_account_updater()
     assert (statuses(stored), card_of(stored)[0]) == (["SUPERSEDED"], NEW_NUMBER)
@@ -459,6 +475,31 @@ def test_cards_of_no_use_are_not_asked_about(updating: Shop) -> None:
     gone = store(updating.api, PLAIN)
     updating.api.delete(f"/v1/registrations/{gone}")
     assert list_due_cards() == []
+
+
+def test_the_cards_are_looked_for_once_and_shared_out_to_files(updating: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(account_update_batch, "MAX_FILE_CARDS", 2)
+    monkeypatch.setattr(account_update_batch, "MAX_FILES_PER_RUN", 2)
+    stored = [store(updating.api, PLAIN) for _ in range(5)]
+    looks: list[list[UUID]] = []
+    monkeypatch.setattr(account_update_batch, "list_due_cards", lambda: looks.append(list_due_cards()) or looks[-1])
+    assert ask_about_due_cards() == 2
+    assert [len(each) for each in looks] == [4]
+    assert sorted(AccountUpdateFile.objects.values_list("cards", flat=True)) == [2, 2]
+    assert sum(statuses(one) == ["WAITING"] for one in stored) == 4
+    assert ask_about_due_cards() == 1
+    assert [statuses(one) for one in stored] == [["WAITING"]] * 5
+
+
+def test_a_card_that_changes_before_its_file_is_written_is_in_none(
+    updating: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored, other = store(updating.api, PLAIN), store(updating.api, NEW_NUMBER)
+    due = list_due_cards()
+    updating.api.delete(f"/v1/registrations/{stored}")
+    monkeypatch.setattr(account_update_batch, "list_due_cards", lambda: due)
+    assert ask_about_due_cards() == 1
+    assert (statuses(stored), statuses(other)) == ([], ["WAITING"])
 
 
 def test_the_same_file_twice_changes_nothing_twice(updater: Updater, updating: Shop) -> None:
@@ -579,8 +620,8 @@ def test_a_file_without_an_answer_is_given_up_after_ten_days(updater: Updater, u
 
 def test_a_file_is_encrypted_with_the_key_of_its_updater_alone(updating: Shop) -> None:
     store(updating.api, PLAIN)
-    file = account_update_batch.build_next_file(SIMULATED_ACCOUNT_UPDATER)
-    assert file is not None
+    ask_about_due_cards()
+    file = AccountUpdateFile.objects.get()
     content = bytes(file.content or b"")
     assert PLAIN.encode() not in content
     ident, inquiries = parse_question_file(content, SIMULATED_ACCOUNT_UPDATER.get_file_key())
@@ -593,7 +634,7 @@ def test_a_file_is_encrypted_with_the_key_of_its_updater_alone(updating: Shop) -
 
 def test_an_erased_card_is_not_written_back(updating: Shop) -> None:
     stored = store(updating.api, NEW_NUMBER)
-    account_update_batch.build_next_file(SIMULATED_ACCOUNT_UPDATER)
+    ask_about_due_cards()
     updating.api.delete(f"/v1/registrations/{stored}")
     run_account_updater()
     row = Registration.objects.get(pk=stored)
@@ -663,7 +704,7 @@ def test_old_questions_go_but_those_that_changed_a_card(updating: Shop) -> None:
 
 def test_a_number_that_does_not_open_any_more_holds_no_file_up(updating: Shop) -> None:
     stored, other = store(updating.api, NEW_NUMBER), store(updating.api, NEW_EXPIRY)
-    account_update_batch.build_next_file(SIMULATED_ACCOUNT_UPDATER)
+    ask_about_due_cards()
     Registration.objects.filter(pk=stored).update(means_sealed=b"broken")
     run_account_updater()
     assert (statuses(stored), statuses(other)) == (["UNANSWERED"], ["NEW_EXPIRY"])
