@@ -15,6 +15,7 @@ from uuid import UUID, uuid4
 import pytest
 from django.contrib.auth.models import User
 from django.core.exceptions import ImproperlyConfigured
+from django.db import connection
 from django.test import override_settings
 from django.urls import reverse
 
@@ -314,6 +315,24 @@ def test_an_updater_that_hangs_holds_a_payment_up_to_its_deadline(
     paid = charge(updating.api, stored)
     released.set()
     assert (paid.code, statuses(stored)) == ("000.100.110", ["UNANSWERED"])
+
+
+def test_a_connection_that_an_updater_opens_in_its_thread_is_closed(
+    updating: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored, opened, threads = store(updating.api, PLAIN), [], []
+
+    class Reading(Updater):
+        def ask(self, inquiry: CardInquiry, *, deadline_s: float) -> CardUpdate:
+            connection.ensure_connection()
+            opened.append(connection.connection)
+            threads.append(threading.current_thread())
+            return super().ask(inquiry, deadline_s=deadline_s)
+
+    monkeypatch.setattr(account_updates, "load_account_updater", Reading)
+    charge(updating.api, stored)
+    threads[0].join(60)
+    assert [each.closed for each in opened] == [True]
 
 
 def test_too_many_questions_at_a_time_hold_no_payment_up(
@@ -659,7 +678,7 @@ def test_a_live_channel_has_updates_only_with_an_updater() -> None:
 # --- back office -----------------------------------------------------------------------------------------------------
 
 
-def test_the_registrations_page_shows_what_was_asked_and_keeps_a_card_out(updating: Shop) -> None:
+def test_the_registrations_page_shows_what_was_asked_and_keeps_a_card_out(updating: Shop, stranger: Shop) -> None:
     stored = store(updating.api, CONTACT_HOLDER)
     charge(updating.api, stored)
     office = signed_in(person("clerk", Role.CLERK, updating.merchant))
@@ -678,6 +697,9 @@ def test_the_registrations_page_shows_what_was_asked_and_keeps_a_card_out(updati
     assert "Do not ask any more" in office.get(page).content.decode()
     auditor = signed_in(person("auditor", Role.AUDITOR, updating.merchant))
     assert auditor.post(switch, {"wanted": "false"}).status_code == 403
+    other = signed_in(person("other", Role.CLERK, stranger.merchant))
+    assert other.post(switch, {"wanted": "false"}).status_code == 404
+    assert Registration.objects.get(pk=stored).request["accountUpdater"] == "true"
 
 
 def test_files_are_listed_for_those_who_run_the_installation(updating: Shop) -> None:
