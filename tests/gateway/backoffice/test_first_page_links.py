@@ -187,6 +187,14 @@ def test_a_day_that_is_none_or_at_the_end_of_time_narrows_nothing(day: str) -> N
     assert page.content.decode().count('/change/">') == 1
 
 
+def test_a_day_without_settlement_files_is_no_installation_without_any() -> None:
+    institute = settlement.institute(time_zone="Pacific/Auckland")
+    settlement.take_in(settlement.csv([settlement.line()]), institute, "1.csv")
+    page = signed_in(User.objects.create_superuser("boss")).get("/admin/reporting/settlementfile/?day=2001-01-01")
+    assert "Nothing in this time." in page.content.decode()
+    assert "No settlement file yet" not in page.content.decode()
+
+
 def test_a_days_settlement_files_are_those_of_its_column(shop: Shop) -> None:
     """By the institute's day; a file that could not be read is in neither."""
     institute = settlement.institute(time_zone="Pacific/Auckland")
