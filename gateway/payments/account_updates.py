@@ -120,7 +120,7 @@ def refresh_stored_card(registration: Registration) -> Registration:
             return registration
         update = _ask_within(updater, inquiry, REAL_TIME_DEADLINE_S)
         if update is None:
-            log.info("account_updater_busy", registration=registration.id.hex)
+            log.warning("account_updater_busy", registration=registration.id.hex)
             return registration
         if fault := find_update_fault(update):
             raise AccountUpdaterUnavailableError(fault)
