@@ -62,27 +62,27 @@ _DUE: Final = """
 SELECT r.id FROM gateway_channel c
 JOIN gateway_merchant m ON m.id = c.merchant_id
 JOIN gateway_registration r ON r.channel_id = c.id AND r.merchant_id = m.id
-CROSS JOIN LATERAL (SELECT %(now)s + m.clock_offset AS now) t
+CROSS JOIN LATERAL (SELECT %(now)s::timestamptz + m.clock_offset AS now) t
 WHERE c.account_updater AND c.active AND r.status = 'ACTIVE' AND r.means = 'card' AND r.means_sealed IS NOT NULL
-    AND r.account_update <> 'CLOSED' AND coalesce(r.request->>%(opt_out)s, '') <> 'false'
+    AND r.account_update <> 'CLOSED' AND coalesce(r.request->>%(opt_out)s::text, '') <> 'false'
     AND coalesce(r.details->'card'->>'numberType', '') <> 'DPAN'
     AND NOT jsonb_exists_any(r.details, ARRAY['wallet1', 'wallet2', 'wallet3'])
     AND (r.retain_until IS NULL OR r.retain_until > t.now)
     AND (
-        greatest(r.created_at, r.updated_at) > t.now - %(lately)s
+        greatest(r.created_at, r.updated_at) > t.now - %(lately)s::interval
         OR EXISTS (SELECT FROM gateway_agreement a WHERE a.registration = r.id)
     )
     AND NOT EXISTS (
         SELECT FROM gateway_accountupdate u WHERE u.registration_id = r.id AND (
             (u.status = 'WAITING' AND u.file_id IS NOT NULL) OR u.asked_at > t.now - CASE
                 WHEN u.status = 'SUPERSEDED' THEN interval '0'
-                WHEN u.status = 'UNANSWERED' THEN %(unanswered)s
+                WHEN u.status = 'UNANSWERED' THEN %(unanswered)s::interval
                 WHEN concat(r.details->'card'->>'expiryYear', '-', r.details->'card'->>'expiryMonth')
-                    <= to_char(t.now + %(before)s, 'YYYY-MM') THEN %(expiring)s
-                ELSE %(every)s END
+                    <= to_char(t.now + %(before)s::interval, 'YYYY-MM') THEN %(expiring)s::interval
+                ELSE %(every)s::interval END
         )
     )
-ORDER BY r.details->'card'->>'expiryYear', r.details->'card'->>'expiryMonth', r.id LIMIT %(most)s
+ORDER BY r.details->'card'->>'expiryYear', r.details->'card'->>'expiryMonth', r.id LIMIT %(most)s::int
 """
 
 

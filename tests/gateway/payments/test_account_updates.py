@@ -496,6 +496,16 @@ def test_cards_of_no_use_are_not_asked_about(updating: Shop) -> None:
     assert list_due_cards() == []
 
 
+@pytest.mark.django_db(transaction=True)
+def test_due_cards_are_found_by_a_prepared_statement(committed: Shop) -> None:
+    """As a running node asks, outside of a transaction: the database has to know the type of each value."""
+    Channel.objects.filter(pk=committed.channel.pk).update(account_updater=True)
+    stored = store(committed.api, PLAIN)
+    assert list_due_cards() == [UUID(stored)]
+    assert run_account_updater() == 3
+    assert statuses(stored) == ["NO_CHANGE"]
+
+
 def test_the_cards_are_looked_for_once_and_shared_out_to_files(updating: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(account_update_batch, "MAX_FILE_CARDS", 2)
     monkeypatch.setattr(account_update_batch, "MAX_FILES_PER_RUN", 2)
