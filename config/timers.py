@@ -69,7 +69,7 @@ TIMERS: Final[tuple[registry.Timer, ...]] = (
     batched_captures.TIMER,
     registration_retention.TIMER,
     network_tokens.TIMER,
-    account_update_batch.TIMER,
+    *account_update_batch.TIMERS,
     account_retention.TIMER,
     erasure_requests.TIMER,
     *scheduling.TIMERS,

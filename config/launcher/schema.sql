@@ -1211,7 +1211,7 @@ ALTER TABLE "mfa_authenticator" ADD CONSTRAINT "mfa_authenticator_user_id_0c3a50
 -- next
 CREATE INDEX "mfa_authenticator_user_id_0c3a50c0" ON "mfa_authenticator" ("user_id")
 -- next
-ALTER TABLE "mfa_authenticator" ADD COLUMN "created_at" timestamp with time zone DEFAULT '2026-11-28 18:47:54.276704+00:00'::timestamptz NOT NULL
+ALTER TABLE "mfa_authenticator" ADD COLUMN "created_at" timestamp with time zone DEFAULT '2026-11-28 19:38:54.071337+00:00'::timestamptz NOT NULL
 -- next
 ALTER TABLE "mfa_authenticator" ALTER COLUMN "created_at" DROP DEFAULT
 -- next

@@ -24,7 +24,13 @@ from gateway.connectors.account_updaters import load_account_updater
 from gateway.core import clock, identifiers
 from gateway.db.statement import execute_sql
 from gateway.models import AccountUpdate, AccountUpdateFile, Merchant, Registration
-from gateway.payments.account_updates import CHANGING_ANSWERS, OPT_OUT_PARAMETER, apply_card_update, build_card_inquiry
+from gateway.payments.account_updates import (
+    CHANGING_ANSWERS,
+    OPT_OUT_PARAMETER,
+    apply_card_update,
+    build_card_inquiry,
+    is_updatable,
+)
 from gateway.timers.registry import MAX_SWEPT_ROWS, Timer
 
 UPDATE_INTERVAL: Final = timedelta(days=30)
@@ -36,7 +42,7 @@ UNANSWERED_UPDATE_INTERVAL: Final = timedelta(days=1)
 STORED_LATELY: Final = timedelta(days=400)
 """A card under no agreement is asked about for so long after it was stored or changed."""
 MAX_FILE_CARDS: Final = 1_000
-MAX_FILES_PER_RUN: Final = 10
+MAX_FILES_PER_RUN: Final = 50
 FILE_RETRIES: Final = (
     timedelta(minutes=10), timedelta(hours=1), timedelta(hours=6), timedelta(days=1)
 )  # fmt: skip
@@ -56,41 +62,37 @@ _DUE: Final = """
 SELECT r.id FROM gateway_channel c
 JOIN gateway_merchant m ON m.id = c.merchant_id
 JOIN gateway_registration r ON r.channel_id = c.id AND r.merchant_id = m.id
-CROSS JOIN LATERAL (SELECT %(now)s + m.clock_offset AS now) t
+CROSS JOIN LATERAL (SELECT %(now)s::timestamptz + m.clock_offset AS now) t
 WHERE c.account_updater AND c.active AND r.status = 'ACTIVE' AND r.means = 'card' AND r.means_sealed IS NOT NULL
-    AND r.account_update <> 'CLOSED' AND coalesce(r.request->>%(opt_out)s, '') <> 'false'
+    AND r.account_update <> 'CLOSED' AND coalesce(r.request->>%(opt_out)s::text, '') <> 'false'
     AND coalesce(r.details->'card'->>'numberType', '') <> 'DPAN'
     AND NOT jsonb_exists_any(r.details, ARRAY['wallet1', 'wallet2', 'wallet3'])
     AND (r.retain_until IS NULL OR r.retain_until > t.now)
     AND (
-        greatest(r.created_at, r.updated_at) > t.now - %(lately)s
+        greatest(r.created_at, r.updated_at) > t.now - %(lately)s::interval
         OR EXISTS (SELECT FROM gateway_agreement a WHERE a.registration = r.id)
     )
     AND NOT EXISTS (
         SELECT FROM gateway_accountupdate u WHERE u.registration_id = r.id AND (
             (u.status = 'WAITING' AND u.file_id IS NOT NULL) OR u.asked_at > t.now - CASE
                 WHEN u.status = 'SUPERSEDED' THEN interval '0'
-                WHEN u.status = 'UNANSWERED' THEN %(unanswered)s
+                WHEN u.status = 'UNANSWERED' THEN %(unanswered)s::interval
                 WHEN concat(r.details->'card'->>'expiryYear', '-', r.details->'card'->>'expiryMonth')
-                    <= to_char(t.now + %(before)s, 'YYYY-MM') THEN %(expiring)s
-                ELSE %(every)s END
+                    <= to_char(t.now + %(before)s::interval, 'YYYY-MM') THEN %(expiring)s::interval
+                ELSE %(every)s::interval END
         )
     )
-ORDER BY r.details->'card'->>'expiryYear', r.details->'card'->>'expiryMonth', r.id LIMIT %(most)s
+ORDER BY r.details->'card'->>'expiryYear', r.details->'card'->>'expiryMonth', r.id LIMIT %(most)s::int
 """
 
 
 def run_account_updater(_merchant: Merchant | None = None) -> int:
-    """Ask about the stored cards that are due, and apply the answers that are there; returns how many files were made,
-    sent or answered."""
+    """Send the files that wait, and apply the answers that are there; returns how many files were sent or answered."""
     updater = load_account_updater()
     if updater is None:
         return 0
     _purge_questions()
-    made = 0
-    while made < MAX_FILES_PER_RUN and build_next_file(updater) is not None:
-        made += 1
-    done = made
+    done = 0
     for state in (AccountUpdateFile.State.UNSENT, AccountUpdateFile.State.SENT):
         due = AccountUpdateFile.objects.filter(state=state, due_at__lte=clock.real_now())
         for row in due.order_by("due_at"):
@@ -110,7 +112,8 @@ def _purge_questions() -> None:
 
 
 def list_due_cards() -> list[UUID]:
-    """Ids of the registrations to ask about next, the ones that expire first at the front; at most MAX_FILE_CARDS."""
+    """Ids of the registrations to ask about next, the ones that expire first at the front; as many as fit into the
+    files of a run. It reads every stored card of the channels that want updates."""
     values = {
         "now": clock.real_now(),
         "opt_out": OPT_OUT_PARAMETER,
@@ -119,21 +122,30 @@ def list_due_cards() -> list[UUID]:
         "before": EXPIRING_BEFORE,
         "expiring": EXPIRING_UPDATE_INTERVAL,
         "every": UPDATE_INTERVAL,
-        "most": MAX_FILE_CARDS,
+        "most": MAX_FILE_CARDS * MAX_FILES_PER_RUN,
     }
     return [ident for (ident,) in execute_sql(_DUE, values)]
 
 
-def build_next_file(updater: AccountUpdater) -> AccountUpdateFile | None:
-    """Write the next file and its questions; None where no card is due."""
+def ask_about_due_cards(_merchant: Merchant | None = None) -> int:
+    """Write the files that ask about the stored cards that are due; returns how many there are."""
+    updater = load_account_updater()
+    if updater is None:
+        return 0
     due = list_due_cards()
-    if not due:
-        return None
+    parts = (due[first : first + MAX_FILE_CARDS] for first in range(0, len(due), MAX_FILE_CARDS))
+    return sum(_write_question_file(updater, part) for part in parts)
+
+
+def _write_question_file(updater: AccountUpdater, due: list[UUID]) -> bool:
+    """Write a file and its questions. False where there is nothing to ask about any more."""
     owners = Registration.objects.select_related("channel", "merchant").in_bulk(due)
     now = clock.real_now()
     file = AccountUpdateFile(id=identifiers.row_id(), cards=0, due_at=now, created_at=now)
     rows, inquiries = [], []
     for owner in (owners[ident] for ident in due):
+        if not is_updatable(owner):
+            continue  # changed since it was found
         row = AccountUpdate(
             registration=owner,
             file=file,
@@ -147,14 +159,12 @@ def build_next_file(updater: AccountUpdater) -> AccountUpdateFile | None:
             inquiries.append(inquiry)
         rows.append(row)
     file.cards = len(inquiries)
-    if inquiries:
-        file.content = build_question_file(file.id, now, inquiries, updater.get_file_key())
-    else:
-        file.state, file.due_at = AccountUpdateFile.State.GIVEN_UP, None
     with transaction.atomic():
-        file.save(force_insert=True)
+        if inquiries:
+            file.content = build_question_file(file.id, now, inquiries, updater.get_file_key())
+            file.save(force_insert=True)
         AccountUpdate.objects.bulk_create(rows)
-    return file
+    return bool(inquiries)
 
 
 def _advance_file(updater: AccountUpdater, row: AccountUpdateFile) -> bool:
@@ -230,11 +240,21 @@ def _apply_answer(row: AccountUpdateFile, answers: dict[UUID, CardUpdate]) -> No
     )
 
 
-TIMER: Final = Timer(
-    name="account updater",
-    run=run_account_updater,
-    every_s=600.0,
-    about="Ask the card networks what became of stored cards, and apply their answers.",
-    is_off=lambda: load_account_updater() is None,
+TIMERS: Final = (
+    # First, so that what a tick asks about is sent by the same one.
+    Timer(
+        name="account updater questions",
+        run=ask_about_due_cards,
+        every_s=3600.0,
+        about="Find the stored cards that the card networks are asked about, and write the files that ask.",
+        is_off=lambda: load_account_updater() is None,
+    ),
+    Timer(
+        name="account updater",
+        run=run_account_updater,
+        every_s=600.0,
+        about="Send the files of the account updater, and apply their answers.",
+        is_off=lambda: load_account_updater() is None,
+    ),
 )
 """Real time: a merchant's clock has no effect on a network. Which cards are due is read by the merchant's clock."""

@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 import structlog
+from django.db import connection
 
 from gateway import metrics
 from gateway.connectors.account_update_files import find_update_fault
@@ -118,6 +119,9 @@ def refresh_stored_card(registration: Registration) -> Registration:
         if inquiry is None:
             return registration
         update = _ask_within(updater, inquiry, REAL_TIME_DEADLINE_S)
+        if update is None:
+            log.warning("account_updater_busy", registration=registration.id.hex)
+            return registration
         if fault := find_update_fault(update):
             raise AccountUpdaterUnavailableError(fault)
     except Exception as fault:  # an add-on's fault must not cost the payment
@@ -162,11 +166,12 @@ _pause: Final = _Pause()
 _places: Final = threading.BoundedSemaphore(MAX_REAL_TIME_QUESTIONS)
 
 
-def _ask_within(updater: AccountUpdater, inquiry: CardInquiry, seconds: float) -> CardUpdate:
-    """Ask in a thread of its own, which an updater that hangs keeps, so that the payment does not. Raises
-    AccountUpdaterUnavailableError, and what the updater raises."""
+def _ask_within(updater: AccountUpdater, inquiry: CardInquiry, seconds: float) -> CardUpdate | None:
+    """Ask in a thread of its own, which an updater that hangs keeps, so that the payment does not. None where this
+    process asks as much as it may already: the updater has done nothing wrong. Raises AccountUpdaterUnavailableError,
+    and what the updater raises."""
     if not _places.acquire(blocking=False):
-        raise AccountUpdaterUnavailableError("too many questions wait for it")
+        return None
     answers: queue.SimpleQueue[CardUpdate | Exception] = queue.SimpleQueue()
 
     def ask() -> None:
@@ -175,6 +180,7 @@ def _ask_within(updater: AccountUpdater, inquiry: CardInquiry, seconds: float) -
         except Exception as fault:
             answers.put(fault)
         finally:
+            connection.close()  # one that the updater may have used
             _places.release()
 
     try:

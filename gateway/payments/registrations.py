@@ -197,15 +197,17 @@ def _resolve_holder(details: Mapping[str, Any], parameters: Parameters) -> None:
 def _list_block_refusals(registration: Registration, parameters: Parameters) -> list[ParameterError]:
     """What declines a merchant-initiated payment after a chargeback for fraud or revocation, or after what the account
     updater said, unless the holder agreed again since: with a new INITIAL payment."""
-    since, code = registration.merchant_use_blocked_at, registration.merchant_use_code
+    if classify_agreement_use(parameters) not in MERCHANT_INITIATED_USES:
+        return []
     message = "is charged back as fraud or revoked: only its holder can pay with it, or agree again"
-    if since is None and registration.account_update in ACCOUNT_BLOCKS:
-        since, (code, message) = registration.account_updated_at, ACCOUNT_BLOCKS[registration.account_update]
-    if since is None or classify_agreement_use(parameters) not in MERCHANT_INITIATED_USES:
-        return []
-    if Agreement.objects.filter(registration=registration.pk, created_at__gt=since).exists():
-        return []
-    return [ParameterError(name="registrationId", message=message, code=code, known=True)]
+    blocks = [(registration.merchant_use_blocked_at, registration.merchant_use_code, message)]
+    if registration.account_update in ACCOUNT_BLOCKS:
+        blocks.append((registration.account_updated_at, *ACCOUNT_BLOCKS[registration.account_update]))
+    for since, code, words in blocks:
+        if since is None or Agreement.objects.filter(registration=registration.pk, created_at__gt=since).exists():
+            continue
+        return [ParameterError(name="registrationId", message=words, code=code, known=True)]
+    return []
 
 
 def _list_card_refusals(

@@ -79,7 +79,7 @@ _GROUPS: Final[tuple[tuple[str, str, str, Callable[[SimulatedCard], bool]], ...]
      lambda card: bool(card.tokenization)),
     ("updates", "Stored cards that are renewed or closed",
      "Approved as they stand. Stored on a channel with accountUpdater, each gets the answer of its title: before the "
-     "merchant's next payment with it, or by the daily file. Of all other cards nothing has changed.",
+     "merchant's next payment with it, or by file within hours. Of all other cards nothing has changed.",
      lambda card: bool(card.updating)),
     ("approved", "Approved",
      f"Every other number with a right check digit is approved, too, but those that begin with {GUESSED_BIN}: they are "

@@ -40,7 +40,8 @@ SHOPPER = {
 
 
 CALL_ACCOUNT_UPDATER = (
-    "from gateway.payments import account_update_batch; assert account_update_batch.run_account_updater()"
+    "from gateway.payments.account_update_batch import ask_about_due_cards, run_account_updater; "
+    "assert ask_about_due_cards() + run_account_updater()"
 )
 CALL_TOKEN_SERVICE = "from gateway.payments import network_tokens; network_tokens.call_token_service_when_due()"
 

@@ -22,6 +22,8 @@ from gateway.models import WebhookEndpoint
 MAX_ATTEMPTS_READ: Final = 20_000
 """The newest attempts of all merchants that figures are computed from."""
 MAX_WAITING_COUNTED: Final = 10_000
+MAX_MEASURED_ENDPOINTS: Final = 500
+"""The newest endpoints of a reader that the first page counts."""
 ATTEMPT_CHART_HOURS: Final = 24
 
 # The chart's hours are real ones; the merchant's clock may have been moved since.
@@ -72,6 +74,11 @@ def load_last_attempts(endpoints: Collection[UUID]) -> Mapping[UUID, LastAttempt
     """Endpoint → its last attempt, if among the installation's newest MAX_ATTEMPTS_READ."""
     rows = execute_sql(_LAST, {"endpoints": list(endpoints), "newest": MAX_ATTEMPTS_READ}) if endpoints else []
     return {row[0]: LastAttempt(at=row[1], status=row[2], failure=row[3]) for row in rows}
+
+
+def load_failed_attempts(endpoints: Collection[UUID]) -> Mapping[UUID, LastAttempt]:
+    """Endpoint → its last attempt, of those whose last attempt failed."""
+    return {key: last for key, last in load_last_attempts(endpoints).items() if not last.is_good}
 
 
 def count_waiting_deliveries(endpoints: Collection[UUID]) -> Mapping[UUID, int]:

@@ -14,7 +14,6 @@ from gateway.backoffice.operations.dashboard import Figure, Panel, PanelSource
 from gateway.backoffice.webhooks import webhook_figures
 from gateway.models import WebhookEndpoint
 
-MAX_PANEL_ENDPOINTS: Final = 500
 MAX_FAILING_ENDPOINTS: Final = 5
 
 
@@ -26,14 +25,12 @@ def draw_webhook_panel(scope: AccessScope) -> Panel | None:
 
 def _draw_panel(scope: AccessScope) -> Panel | None:
     own = WebhookEndpoint.objects.filter(scope.where()).select_related("merchant").order_by("-id")
-    rows = {row.pk: row for row in own[:MAX_PANEL_ENDPOINTS]}
+    rows = {row.pk: row for row in own[: webhook_figures.MAX_MEASURED_ENDPOINTS]}
     if not rows:
         return None
-    last, waiting = (
-        webhook_figures.load_last_attempts(rows),
-        sum(webhook_figures.count_waiting_deliveries(rows).values()),
-    )
-    failing = [row for key, row in rows.items() if (one := last.get(key)) is not None and not one.is_good]
+    waiting = sum(webhook_figures.count_waiting_deliveries(rows).values())
+    failures = webhook_figures.load_failed_attempts(rows)
+    failing = [row for key, row in rows.items() if key in failures]
     deliveries = reverse("admin:gateway_webhookdelivery_changelist")
     return Panel(
         title=_("Webhooks"),
@@ -57,7 +54,7 @@ def _draw_panel(scope: AccessScope) -> Panel | None:
         facts=[
             (
                 f"{row.merchant.name}: {row}",
-                last[row.pk].failure or _("answered %s") % last[row.pk].status,
+                failures[row.pk].failure or _("answered %s") % failures[row.pk].status,
                 reverse("admin:gateway_webhookendpoint_change", args=[row.pk]),
             )
             for row in failing[:MAX_FAILING_ENDPOINTS]

@@ -17,6 +17,7 @@ from django.test import Client
 
 from chargebacks import ledger
 from chargebacks.models import Chargeback
+from gateway.backoffice.webhooks import webhook_forms
 from gateway.core import clock
 from gateway.core.identifiers import first_id_at
 from gateway.models import AcquirerAccount, Authentication, Payment, Role, WebhookAttempt, WebhookDelivery
@@ -168,6 +169,36 @@ def test_endpoints_that_fail_are_those_of_the_figure(shop: Shop) -> None:
     page = client.get(link[1]).content.decode()
     assert f"/webhookendpoint/{bad.pk}/change/" in page
     assert f"/webhookendpoint/{good.pk}/change/" not in page
+
+
+def test_endpoints_that_fail_are_found_beyond_those_that_fit_on_the_page(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(webhook_forms, "MAX_SHOWN_ENDPOINTS", 1)
+    bad, _newer = (endpoints.create_endpoint(shop.merchant, f"https://shop.example/{n}", by=BY)[0] for n in range(2))
+    endpoints.activate_endpoint(bad, by=BY)
+    shop.api.pay()
+    delivery = WebhookDelivery.objects.filter(endpoint=bad).earliest("id")
+    WebhookAttempt.objects.create(delivery=delivery, number=1, at=clock.real_now(), status=500, duration_ms=1)
+    page = signed_in(person("boss", Role.MANAGER, shop.merchant)).get("/admin/gateway/webhookendpoint/?last=failed")
+    assert f"/webhookendpoint/{bad.pk}/change/" in page.content.decode()
+
+
+@pytest.mark.parametrize("day", ["0001-01-01", "9999-12-31", "2026-02-30", "20260514", "x"])
+def test_a_day_that_is_none_or_at_the_end_of_time_narrows_nothing(day: str) -> None:
+    institute = settlement.institute(time_zone="Pacific/Auckland")
+    settlement.take_in(settlement.csv([settlement.line()]), institute, "1.csv")
+    page = signed_in(User.objects.create_superuser("boss")).get(f"/admin/reporting/settlementfile/?day={day}")
+    assert page.status_code == 200
+    assert page.content.decode().count('/change/">') == 1
+
+
+def test_a_day_without_settlement_files_is_no_installation_without_any() -> None:
+    institute = settlement.institute(time_zone="Pacific/Auckland")
+    settlement.take_in(settlement.csv([settlement.line()]), institute, "1.csv")
+    page = signed_in(User.objects.create_superuser("boss")).get("/admin/reporting/settlementfile/?day=2001-01-01")
+    assert "Nothing in this time." in page.content.decode()
+    assert "No settlement file yet" not in page.content.decode()
 
 
 def test_a_days_settlement_files_are_those_of_its_column(shop: Shop) -> None:

@@ -15,6 +15,7 @@ from uuid import UUID, uuid4
 import pytest
 from django.contrib.auth.models import User
 from django.core.exceptions import ImproperlyConfigured
+from django.db import connection
 from django.test import override_settings
 from django.urls import reverse
 from jwcrypto.jwe import JWE
@@ -59,7 +60,7 @@ from gateway.models import (
     Role,
 )
 from gateway.payments import account_update_batch, account_updates, registrations, webhook_payloads
-from gateway.payments.account_update_batch import list_due_cards, run_account_updater
+from gateway.payments.account_update_batch import ask_about_due_cards, list_due_cards
 from gateway.payments.network_tokens import call_token_service_when_due
 from gateway.scheduling.models import Job
 from gateway.vault.sealing import current_vault
@@ -84,6 +85,11 @@ MIT = {
     "standingInstruction.source": "MIT",
     "standingInstruction.type": "UNSCHEDULED",
 }
+
+
+def run_account_updater() -> int:
+    """Both of its timers, as a tick runs them."""
+    return ask_about_due_cards() + account_update_batch.run_account_updater()
 
 
 @pytest.fixture(autouse=True)
@@ -239,6 +245,14 @@ def test_a_new_agreement_of_the_holder_lifts_the_block(updating: Shop) -> None:
     assert charge(updating.api, stored).code == "000.100.110"
 
 
+def test_a_card_that_is_closed_after_its_holder_agreed_again_over_a_chargeback_is_not_charged(updating: Shop) -> None:
+    """Each block is lifted by an agreement that is younger than itself."""
+    stored = store(updating.api, CLOSED)
+    before = clock.real_now() - timedelta(days=9)
+    Registration.objects.filter(pk=stored).update(merchant_use_blocked_at=before, merchant_use_code="800.100.171")
+    assert charge(updating.api, stored).code == "700.601.003"
+
+
 def test_a_shoppers_own_payment_asks_nothing(updater: Updater, updating: Shop) -> None:
     stored = store(updating.api, NEW_NUMBER)
     updating.api.post(f"/v1/registrations/{stored}/payments", CLICK)
@@ -305,6 +319,24 @@ def test_an_updater_that_hangs_holds_a_payment_up_to_its_deadline(
     assert (paid.code, statuses(stored)) == ("000.100.110", ["UNANSWERED"])
 
 
+def test_a_connection_that_an_updater_opens_in_its_thread_is_closed(
+    updating: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored, opened, threads = store(updating.api, PLAIN), [], []
+
+    class Reading(Updater):
+        def ask(self, inquiry: CardInquiry, *, deadline_s: float) -> CardUpdate:
+            connection.ensure_connection()
+            opened.append(connection.connection)
+            threads.append(threading.current_thread())
+            return super().ask(inquiry, deadline_s=deadline_s)
+
+    monkeypatch.setattr(account_updates, "load_account_updater", Reading)
+    charge(updating.api, stored)
+    threads[0].join(60)
+    assert [each.closed for each in opened] == [True]
+
+
 def test_too_many_questions_at_a_time_hold_no_payment_up(
     updater: Updater, updating: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -312,7 +344,10 @@ def test_too_many_questions_at_a_time_hold_no_payment_up(
     monkeypatch.setattr(account_updates, "_places", threading.BoundedSemaphore(1))
     account_updates._places.acquire()
     assert charge(updating.api, stored).code == "000.100.110"
-    assert (updater.asked, statuses(stored)) == (0, ["UNANSWERED"])
+    assert (updater.asked, statuses(stored)) == (0, [])
+    account_updates._places.release()
+    charge(updating.api, stored)
+    assert statuses(stored) == ["NO_CHANGE"], "it was not at fault, so it is asked again at once"
 
 
 def test_a_card_that_changes_while_it_is_asked_about_stays_as_it_was_changed(
@@ -406,7 +441,7 @@ def test_a_wrong_value_is_named(updating: Shop) -> None:
 
 def test_an_answer_that_comes_after_the_holder_opted_out_changes_nothing(updating: Shop) -> None:
     stored = store(updating.api, NEW_NUMBER)
-    assert account_update_batch.build_next_file(SIMULATED_ACCOUNT_UPDATER) is not None
+    assert ask_about_due_cards() == 1
     updating.api.post(f"/v1/registrations/{stored}", {"accountUpdater": "false"})
     run_account_updater()
     assert (statuses(stored), card_of(stored)[0]) == (["SUPERSEDED"], NEW_NUMBER)
@@ -461,6 +496,41 @@ def test_cards_of_no_use_are_not_asked_about(updating: Shop) -> None:
     gone = store(updating.api, PLAIN)
     updating.api.delete(f"/v1/registrations/{gone}")
     assert list_due_cards() == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_due_cards_are_found_by_a_prepared_statement(committed: Shop) -> None:
+    """As a running node asks, outside of a transaction: the database has to know the type of each value."""
+    Channel.objects.filter(pk=committed.channel.pk).update(account_updater=True)
+    stored = store(committed.api, PLAIN)
+    assert list_due_cards() == [UUID(stored)]
+    assert run_account_updater() == 3
+    assert statuses(stored) == ["NO_CHANGE"]
+
+
+def test_the_cards_are_looked_for_once_and_shared_out_to_files(updating: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(account_update_batch, "MAX_FILE_CARDS", 2)
+    monkeypatch.setattr(account_update_batch, "MAX_FILES_PER_RUN", 2)
+    stored = [store(updating.api, PLAIN) for _ in range(5)]
+    looks: list[list[UUID]] = []
+    monkeypatch.setattr(account_update_batch, "list_due_cards", lambda: looks.append(list_due_cards()) or looks[-1])
+    assert ask_about_due_cards() == 2
+    assert [len(each) for each in looks] == [4]
+    assert sorted(AccountUpdateFile.objects.values_list("cards", flat=True)) == [2, 2]
+    assert sum(statuses(one) == ["WAITING"] for one in stored) == 4
+    assert ask_about_due_cards() == 1
+    assert [statuses(one) for one in stored] == [["WAITING"]] * 5
+
+
+def test_a_card_that_changes_before_its_file_is_written_is_in_none(
+    updating: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored, other = store(updating.api, PLAIN), store(updating.api, NEW_NUMBER)
+    due = list_due_cards()
+    updating.api.delete(f"/v1/registrations/{stored}")
+    monkeypatch.setattr(account_update_batch, "list_due_cards", lambda: due)
+    assert ask_about_due_cards() == 1
+    assert (statuses(stored), statuses(other)) == ([], ["WAITING"])
 
 
 def test_the_same_file_twice_changes_nothing_twice(updater: Updater, updating: Shop) -> None:
@@ -592,8 +662,8 @@ def test_a_file_without_an_answer_is_given_up_after_ten_days(updater: Updater, u
 
 def test_a_file_is_encrypted_with_the_key_of_its_updater_alone(updating: Shop) -> None:
     store(updating.api, PLAIN)
-    file = account_update_batch.build_next_file(SIMULATED_ACCOUNT_UPDATER)
-    assert file is not None
+    ask_about_due_cards()
+    file = AccountUpdateFile.objects.get()
     content = bytes(file.content or b"")
     assert PLAIN.encode() not in content
     ident, inquiries = parse_question_file(content, SIMULATED_ACCOUNT_UPDATER.get_file_key())
@@ -606,7 +676,7 @@ def test_a_file_is_encrypted_with_the_key_of_its_updater_alone(updating: Shop) -
 
 def test_an_erased_card_is_not_written_back(updating: Shop) -> None:
     stored = store(updating.api, NEW_NUMBER)
-    account_update_batch.build_next_file(SIMULATED_ACCOUNT_UPDATER)
+    ask_about_due_cards()
     updating.api.delete(f"/v1/registrations/{stored}")
     run_account_updater()
     row = Registration.objects.get(pk=stored)
@@ -631,7 +701,7 @@ def test_a_live_channel_has_updates_only_with_an_updater() -> None:
 # --- back office -----------------------------------------------------------------------------------------------------
 
 
-def test_the_registrations_page_shows_what_was_asked_and_keeps_a_card_out(updating: Shop) -> None:
+def test_the_registrations_page_shows_what_was_asked_and_keeps_a_card_out(updating: Shop, stranger: Shop) -> None:
     stored = store(updating.api, CONTACT_HOLDER)
     charge(updating.api, stored)
     office = signed_in(person("clerk", Role.CLERK, updating.merchant))
@@ -650,6 +720,9 @@ def test_the_registrations_page_shows_what_was_asked_and_keeps_a_card_out(updati
     assert "Do not ask any more" in office.get(page).content.decode()
     auditor = signed_in(person("auditor", Role.AUDITOR, updating.merchant))
     assert auditor.post(switch, {"wanted": "false"}).status_code == 403
+    other = signed_in(person("other", Role.CLERK, stranger.merchant))
+    assert other.post(switch, {"wanted": "false"}).status_code == 404
+    assert Registration.objects.get(pk=stored).request["accountUpdater"] == "true"
 
 
 def test_files_are_listed_for_those_who_run_the_installation(updating: Shop) -> None:
@@ -676,7 +749,7 @@ def test_old_questions_go_but_those_that_changed_a_card(updating: Shop) -> None:
 
 def test_a_number_that_does_not_open_any_more_holds_no_file_up(updating: Shop) -> None:
     stored, other = store(updating.api, NEW_NUMBER), store(updating.api, NEW_EXPIRY)
-    account_update_batch.build_next_file(SIMULATED_ACCOUNT_UPDATER)
+    ask_about_due_cards()
     Registration.objects.filter(pk=stored).update(means_sealed=b"broken")
     run_account_updater()
     assert (statuses(stored), statuses(other)) == (["UNANSWERED"], ["NEW_EXPIRY"])
