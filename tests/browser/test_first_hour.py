@@ -78,7 +78,8 @@ def test_a_first_payment_is_made_broken_declined_captured_and_refunded(
     declined = run(command.replace("4200000000000000", DECLINED_AT_THE_BANK), committed, BASE=site)
     assert declined["result"]["code"] == promised
     page.goto(f"{site}/docs/result-codes#{promised}")
-    expect(page.locator(f'[id="{promised}"]')).to_contain_text("another card")
+    family = page.locator(".family", has=page.locator(f'[id="{promised}"]'))
+    expect(family).to_contain_text("another card")
 
     find(page, site, paid["ndc"])
     expect(page.locator(".ck-timeline").first).to_contain_text("approved")
