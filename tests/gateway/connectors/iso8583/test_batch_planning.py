@@ -519,7 +519,7 @@ def test_a_reversal_whose_worker_died_is_answered_by_what_it_did(committed: Shop
     """Taken out: approved. Not: declined, and it takes nothing out any more."""
     done, undone = captured(committed), captured(committed)
     after = reversal_of_a_worker_that_died(committed, done, "follow_ups.complete_unless_recovered")
-    before = reversal_of_a_worker_that_died(committed, undone, "process._submit_to_acquirer")
+    before = reversal_of_a_worker_that_died(committed, undone, "process._call_acquirer")
     recover_after(120)
     assert status(str(after.id)) == ("APPROVED", OK)
     assert status(str(before.id)) == ("DECLINED", REVERSED)

@@ -405,7 +405,7 @@ def test_a_reversal_that_recovery_gave_up_takes_nothing_out_when_it_comes(
     of_two: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paid = sepa.debit(of_two.api).id
-    row = reversal_of_a_worker_that_died(of_two, paid, "process._submit_to_acquirer", monkeypatch)
+    row = reversal_of_a_worker_that_died(of_two, paid, "process._call_acquirer", monkeypatch)
     assert (row.status, row.result_code) == ("DECLINED", "900.100.301")
     late = SEPA.submit(recovery.build_inquiry(Payment.objects.get(pk=row.pk), SEPA))
     assert late.code == "700.300.700"
