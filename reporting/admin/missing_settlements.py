@@ -76,9 +76,9 @@ def missing_settlements_view(page: BackofficePage, request: HttpRequest, institu
 
 
 def read_day(text: str) -> date | None:
-    """The day of an address, as 2026-05-14; None for what is none, or of another age."""
+    """The day of an address, as 2026-05-14; None for what is none, in another form or of another age."""
     try:
-        day = date.fromisoformat(text)
+        day = date.fromisoformat(text) if len(text) == len("2026-05-14") else date.min
     except ValueError:
         return None
     return day if 2000 <= day.year < 2100 else None
