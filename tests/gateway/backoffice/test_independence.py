@@ -227,21 +227,6 @@ def test_confirmations_that_rest_on_each_other_count_for_nothing(shop: Shop, num
     assert approve(shop, request(shop, mia, "150.00", paid(shop, "200.00")), puppets[0]) == "DONE"
 
 
-def test_who_was_made_by_a_user_confirms_nothing_about_it(shop: Shop) -> None:
-    """Before there are limits mia makes a user, who makes another, who confirms the first."""
-    mia, puppet, prop = (
-        worker(shop, name, four_eyes_above=None, four_eyes_day=None) for name in ("mia", "puppet", "prop")
-    )
-    independence.record_handling(mia, puppet, "create")
-    independence.record_handling(puppet, prop, "create")
-    (tie,) = independence.list_open_handlings(puppet)
-    independence.confirm_independence(tie, by=prop, actor=ACTOR)
-    place = permissions.find_row_owner(shop.channel)
-    assert independence.list_common_actors(mia.pk, puppet.pk, place) == []
-    Grant.objects.filter(user=mia).update(**LIMITS)
-    assert independence.list_common_actors(mia.pk, puppet.pk, place) == ["mia"]
-
-
 def test_a_confirmation_among_those_without_limits_holds_where_they_have_none(shop: Shop, stranger: Shop) -> None:
     """mia has no limit in one merchant and one in the other, where an honest manager takes her user on."""
     mia, puppet, prop = (
