@@ -11,7 +11,7 @@ import pytest
 
 from gateway.models import Status
 from gateway.payments.chain_amounts import can_be_charged_back, compute_disputed_amount
-from tests.gateway.payments.test_operations import code_of
+from tests.gateway.payments.test_operation_table import code_of
 from tests.support.chains import after, chain, first
 
 RC_OVER, CB_OVER, RF_OVER, CP_OVER, STANDING = (
