@@ -17,14 +17,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
 import tink
+from django.core.exceptions import ImproperlyConfigured
 from tink import aead, json_proto_keyset_format, prf, secret_key_access
 
 from gateway.core import clock
+from gateway.core.addons import import_addon
 
 KeysetDocument = dict[str, Any]
 KEYSET_PARTS: Final = ("seal", "fingerprint")
@@ -257,11 +258,10 @@ def _pair_keys(document: KeysetDocument) -> None:
 
 def _load_kms(name: str) -> Callable[[bytes], bytes | str]:
     """The KMS add-on. Its errors become a VaultError that names it but repeats nothing of its message."""
-    module, _, function = name.partition(":")
     try:
-        unwrap = getattr(import_module(module), function)
-    except (ImportError, AttributeError, ValueError) as fault:
-        raise VaultError(f"GATEWAY_VAULT_KMS names {name}, which is not there: {type(fault).__name__}.") from None
+        unwrap = import_addon("GATEWAY_VAULT_KMS", name)
+    except ImproperlyConfigured as fault:
+        raise VaultError(str(fault)) from None
 
     def guarded(stored: bytes) -> bytes | str:
         try:
