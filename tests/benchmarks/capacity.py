@@ -35,7 +35,7 @@ def read_measured_costs(benchmarks: str) -> MeasuredCosts:
     web = float(rows["P2.app"])
     return MeasuredCosts(
         web_ms=web,
-        database_ms=round(float(rows["P2"]) - web, 2),
+        database_ms=round(float(rows["P2.ms"]) - web, 2),
         stored=int(rows["P4.bytes"]),
         webhooks=int(rows["P8.rate"]),
     )

@@ -10,7 +10,7 @@ from typing import Any, Final
 from tests.faults import audit_accounts, audit_exemptions, audit_shoppers
 from tests.faults.books import NO_MONEY, ZERO, Acquirer, Aside, Exchange, Payment, authorized, chains, hold
 from tests.faults.client import is_approved, is_pending
-from tests.faults.finding import DOUBLED, LOST, NO_EVIDENCE, OPEN, OVER, REPLAY, UNANSWERED, Finding
+from tests.faults.finding import DOUBLED, LOST, NO_EVIDENCE, OPEN, OVER, REPLAY, SERVER_ERROR, UNANSWERED, Finding
 
 STUB: Final = "stub"
 BANK: Final = "sepa"
@@ -42,6 +42,7 @@ def find_all(
         *still_open(books),
         *replayed(replays, last_answers(journal)),
         *unanswered(journal),
+        *server_errors(journal),
         *audit_shoppers.find_all(books, acquirer, journal, keys, aside),
         *audit_accounts.find_all(books, acquirer),
         *audit_exemptions.find_all(books, acquirer, aside),
@@ -232,3 +233,12 @@ def unanswered(journal: Lines) -> list[Finding]:
     heard = last_answers(journal)
     asked = dict.fromkeys(line["key"] for line in journal if line["kind"] == "asks")
     return [Finding(kind=UNANSWERED, what=f"key {key}") for key in asked if key not in heard]
+
+
+def server_errors(journal: Lines) -> list[Finding]:
+    """Answers of 500: a fault of ours is told as 503 with what to do, or not at all."""
+    return [
+        Finding(kind=SERVER_ERROR, what=f"{line['kind']} at {line['at']:.1f}, key {line['key']}: {line.get('code')}")
+        for line in journal
+        if line["kind"] in ("POST", "GET") and line.get("status") == 500
+    ]

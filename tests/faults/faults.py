@@ -210,7 +210,7 @@ def _terminate(stage: Stage) -> Seen:
     """pg_terminate_backend of every session but our own."""
     statement = (
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-        " WHERE pid <> pg_backend_pid() AND client_addr IS NOT NULL"
+        " WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
     )
     with stage.stack.connect() as connection:
         ended = sum(bool(row[0]) for row in connection.execute(statement))

@@ -16,11 +16,12 @@ SECRET: Final = "secret kept"
 OPEN: Final = "still open"
 REPLAY: Final = "replayed differently"
 UNANSWERED: Final = "never answered"
+SERVER_ERROR: Final = "answered 500"
 TOO_EARLY: Final = "before its time"
 EXEMPTION: Final = "exemption miscounted"
 KINDS: Final = (
-    LOST, DOUBLED, TWICE, OVER, NO_EVIDENCE, DECIDED, REGISTRATION, SECRET, OPEN, REPLAY, UNANSWERED, TOO_EARLY,
-    EXEMPTION,
+    LOST, DOUBLED, TWICE, OVER, NO_EVIDENCE, DECIDED, REGISTRATION, SECRET, OPEN, REPLAY, UNANSWERED,
+    SERVER_ERROR, TOO_EARLY, EXEMPTION,
 )  # fmt: skip
 
 

@@ -164,8 +164,8 @@ class Stack:
         return children(found.pid) if found is not None else []
 
     def sessions(self) -> list[Process]:
-        """PostgreSQL's processes that serve somebody. Their title is their command line."""
-        return [one for one in self.below("postgres") if "127.0.0.1(" in one.command]
+        """PostgreSQL's processes that serve somebody, by TCP or its socket. Their title is their command line."""
+        return [one for one in self.below("postgres") if "127.0.0.1(" in one.command or "[local]" in one.command]
 
     def is_ready(self) -> bool:
         line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)

@@ -167,6 +167,12 @@ def test_a_key_that_never_had_an_answer_is_found() -> None:
     assert found([], [], journal=journal) == [audit.UNANSWERED]
 
 
+def test_an_answer_of_500_is_found_even_when_the_next_try_is_answered() -> None:
+    failed = {"kind": "POST", "key": "k", "status": 500, "code": "900.100.600", "at": 1.0}
+    assert found([ours(A)], [booked(A)], journal=[failed, told(A)]) == [audit.SERVER_ERROR]
+    assert found([ours(A)], [booked(A)], journal=[failed | {"status": 503}, told(A)]) == []
+
+
 HELD = booked(A, operation="PA", moves=[["hold:STBA", "10.00"]])
 RAISED = booked(C, "5.00", operation="PA", reference="STBA", moves=[["hold:STBA", "5.00"]])
 
