@@ -126,7 +126,10 @@ def _check_result(line: psycopg.Connection[Any], result: Any) -> Any:
         return result
     if line.pgconn.status == ConnStatus.BAD:
         raise psycopg.OperationalError(line.pgconn.get_error_message() or "the connection is lost")
-    raise errors.error_from_result(result, encoding=line.info.encoding)
+    fault = errors.error_from_result(result, encoding=line.info.encoding)
+    # PostgreSQL gives each of its errors a SQLSTATE; libpq gives its own none. Where it could not write, but had a
+    # warning to read, it still calls the connection good.
+    raise psycopg.OperationalError(str(fault)) if fault.sqlstate is None else fault
 
 
 @lru_cache(maxsize=512)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import select
+import socket
+import tempfile
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
-from typing import Any
+from pathlib import Path
+from typing import Any, Final, Self
 from uuid import UUID
 
 import psycopg
@@ -171,6 +177,70 @@ def test_a_lost_connection_is_an_operational_error() -> None:
         execute_sql("SELECT 1", [])
     connection.close()
     assert execute_sql("SELECT 1", []) == [(1,)]
+
+
+_CRASH_NOTICE: Final = (
+    b"SWARNING\x00C57P02\x00Mterminating connection because of crash of another server process\x00\x00"
+)
+
+
+@pytest.mark.parametrize("notice", [b"", b"N" + (4 + len(_CRASH_NOTICE)).to_bytes(4, "big") + _CRASH_NOTICE])
+def test_a_server_that_is_gone_is_an_operational_error(notice: bytes) -> None:
+    """When another session's process was killed, all get a warning and are ended. libpq then reports that it could not
+    write, without a SQLSTATE and on a connection that it still calls good. It was answered 500."""
+    execute_sql("SELECT 1", [])
+    # The path of a socket has at most 107 bytes.
+    with tempfile.TemporaryDirectory() as folder, _Gate(Path(folder)) as gate:
+        line = psycopg.connect(**gate.address, autocommit=True)
+        assert libpq.execute_prepared(line, "SELECT %s::text", ["a"]) == [("a",)]
+        gate.slam(notice)
+        with pytest.raises(psycopg.OperationalError):
+            libpq.execute_prepared(line, "SELECT %s::text", ["a"])
+        line.close()
+
+
+class _Gate:
+    """A socket before PostgreSQL that passes bytes on until it is slammed."""
+
+    def __init__(self, folder: Path) -> None:
+        info = connection.connection.info
+        self.address: dict[str, Any] = {
+            "host": str(folder), "port": info.port, "dbname": info.dbname, "user": info.user, "password": info.password,
+        }  # fmt: skip
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(folder / f".s.PGSQL.{info.port}"))
+        self._listener.listen()
+        local = info.host.startswith("/")
+        self._inner = socket.socket(socket.AF_UNIX if local else socket.AF_INET)
+        self._inner.connect(f"{info.host}/.s.PGSQL.{info.port}" if local else (info.host, info.port))
+        self._sockets = [self._inner]
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._pass_on, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.slam()
+        self._listener.close()
+
+    def _pass_on(self) -> None:
+        outer, _ = self._listener.accept()
+        self._sockets.append(outer)
+        ends = {outer: self._inner, self._inner: outer}
+        with contextlib.suppress(OSError, ValueError):
+            while True:
+                for one in select.select(list(ends), [], [])[0]:
+                    if not (octets := one.recv(65_536)):
+                        return
+                    ends[one].sendall(octets)
+
+    def slam(self, notice: bytes = b"") -> None:
+        """Close both sides; the client has ``notice`` before."""
+        if notice:
+            self._sockets[-1].sendall(notice)
+        for one in self._sockets:
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
 
 
 def test_rows_read_again_have_the_types_of_the_first_time() -> None:
