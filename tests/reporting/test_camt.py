@@ -197,6 +197,18 @@ def test_a_collection_that_is_booked_back_without_a_reason_is_a_chargeback(shop:
     assert Chargeback.objects.get().reason_code == "000.100.200"
 
 
+def test_a_return_that_was_won_back_reverses_its_chargeback(shop: Shop) -> None:
+    payment = payment_of(shop.api.pay().id)
+    for flow, day in (("DBIT", "2030-01-08"), ("CRDT", "2030-01-20")):
+        more = "<RtrInf><Rsn><Cd>MD06</Cd></Rsn></RtrInf>" if flow == "DBIT" else REVERSED
+        one = entry("92.00", details(payment.id.hex, more=more + coded("UPDD")), flow=flow, day=day)
+        file = take_in(statement(one, account=shop.channel.id.hex), institute(), f"{flow}.xml")
+        assert (file.records, file.faults) == (1, 0)
+    kinds = SettlementRecord.objects.order_by("id").values_list("record_type", "state", "settlement_status")
+    assert list(kinds) == [("CHARGEBACK", "MATCHED", ""), ("CHARGEBACK REVERSAL", "MATCHED", "")]
+    assert sorted(Payment.objects.exclude(pk=payment.id).values_list("payment_type", flat=True)) == ["CB", "CR"]
+
+
 # --- one entry after the other, in the columns of the layout --------------------------------------------------------
 
 
@@ -266,6 +278,23 @@ def coded(family: str) -> str:
         (
             "CRDT",
             coded("RRTN"),
+            {
+                "ReconciliationType": "SETTLED", "PaymentType": "REFUND", "Cashflow": "POS",
+                "SettlementStatus": "FAILED", **DEBTOR,
+            },
+        ),
+        # A return that the debtor's bank paid back; the creditor's own reversal that came back is a refund that failed.
+        *(
+            (
+                "CRDT",
+                more,
+                {"ReconciliationType": "CHARGEBACK REVERSAL", "PaymentType": "DEBIT", "Cashflow": "POS", **DEBTOR},
+            )
+            for more in (coded("UPDD"), coded("RCDD"), REVERSED + coded("PMDD"), f"<Refs><MndtId>M</MndtId></Refs>{RETURN}")
+        ),
+        (
+            "CRDT",
+            REVERSED + coded("PRDD"),
             {
                 "ReconciliationType": "SETTLED", "PaymentType": "REFUND", "Cashflow": "POS",
                 "SettlementStatus": "FAILED", **DEBTOR,
