@@ -229,6 +229,7 @@ PARTIES = (
 DEBTOR = {"AccountHolder": "Debtor", "AccountNumberLast4": "1111", "BankCode": "DEBTDEFF"}
 CREDITOR = {"AccountHolder": "Creditor", "AccountNumberLast4": "2222", "BankCode": "CREDDEFF"}
 RETURN = "<RtrInf><Rsn><Cd>AC04</Cd></Rsn></RtrInf>"
+MANDATE = "<Refs><MndtId>M</MndtId></Refs>"
 REVERSED = "<RvslInd>true</RvslInd>"
 
 
@@ -290,7 +291,7 @@ def coded(family: str) -> str:
                 more,
                 {"ReconciliationType": "CHARGEBACK REVERSAL", "PaymentType": "DEBIT", "Cashflow": "POS", **DEBTOR},
             )
-            for more in (coded("UPDD"), coded("RCDD"), REVERSED + coded("PMDD"), f"<Refs><MndtId>M</MndtId></Refs>{RETURN}")
+            for more in (coded("UPDD"), coded("RCDD"), REVERSED + coded("PMDD"), f"{MANDATE}{RETURN}")
         ),
         (
             "CRDT",

@@ -29,6 +29,7 @@ CREDITORS_REVERSAL: Final = "PRDD"
 ISSUED_DIRECT_DEBITS: Final = "IDDT"
 """Family of what a creditor's account has of its collections."""
 _RETURNED_COLLECTION: Final = frozenset({"UPDD", "RCDD"})
+_RETURNED_TRANSFER: Final = frozenset({"RRTN", "RPCR", CREDITORS_REVERSAL})
 
 
 def _begins(head: bytes) -> bool:
@@ -179,11 +180,9 @@ def _values(
     return values
 
 
-def _is_about_collection(
-    details: Mapping[str, list[str]], entry: Mapping[str, list[str]], sub_family: str
-) -> bool:
+def _is_about_collection(details: Mapping[str, list[str]], entry: Mapping[str, list[str]], sub_family: str) -> bool:
     """Whether a return is of a collection, not of a transfer."""
-    if sub_family == CREDITORS_REVERSAL:
+    if sub_family in _RETURNED_TRANSFER:
         return False
     family = _first(details, "BkTxCd/Domn/Fmly/Cd") or _first(entry, "BkTxCd/Domn/Fmly/Cd")
     return family == ISSUED_DIRECT_DEBITS or sub_family in _RETURNED_COLLECTION or "Refs/MndtId" in details

@@ -178,9 +178,12 @@ def test_the_log_says_where_single_sign_on_failed_and_nothing_of_what_was_sent(
     client: Client, clara: User, status: int
 ) -> None:
     odd = answering(status, b'{"secret": "s3cr3t"}', "Content-Type: application/json")
-    with receiving(odd) as receiver, structlog.testing.capture_logs() as logged:
-        with override_settings(**apps(receiver.url)):
-            assert client.post(START)["Location"] == "/admin/login/"
+    with (
+        receiving(odd) as receiver,
+        structlog.testing.capture_logs() as logged,
+        override_settings(**apps(receiver.url)),
+    ):
+        assert client.post(START)["Location"] == "/admin/login/"
     (told,) = (one for one in logged if one["event"] == "single_sign_on_failed")
     assert told["why"] == ("KeyError" if status == 200 else "HTTPError")
     assert told.get("status") == (None if status == 200 else 503)

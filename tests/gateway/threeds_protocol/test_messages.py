@@ -567,7 +567,9 @@ def test_an_older_protocol_gets_the_nearest_challenge_indicator_that_it_has(
         ("2.2.0", {"threeDSecure.threeRIInd": "DELAYED_SHIPMENT"}, True),
     ],
 )
-def test_2_1_has_3ri_without_a_payment_only_and_no_shipments_or_other_payments(version: str, sent: dict[str, str], known: bool) -> None:
+def test_2_1_has_3ri_without_a_payment_only_and_no_shipments_or_other_payments(
+    version: str, sent: dict[str, str], known: bool
+) -> None:
     assert is_requestor_kind_known(version, sent) is known
 
 
