@@ -198,11 +198,11 @@ def test_a_collection_that_is_booked_back_without_a_reason_is_a_chargeback(shop:
 
 
 def test_a_return_that_was_won_back_reverses_its_chargeback(shop: Shop) -> None:
-    payment = payment_of(shop.api.pay().id)
+    payment, bank = payment_of(shop.api.pay().id), institute()
     for flow, day in (("DBIT", "2030-01-08"), ("CRDT", "2030-01-20")):
         more = "<RtrInf><Rsn><Cd>MD06</Cd></Rsn></RtrInf>" if flow == "DBIT" else REVERSED
         one = entry("92.00", details(payment.id.hex, more=more + coded("UPDD")), flow=flow, day=day)
-        file = take_in(statement(one, account=shop.channel.id.hex), institute(), f"{flow}.xml")
+        file = take_in(statement(one, account=shop.channel.id.hex), bank, f"{flow}.xml")
         assert (file.records, file.faults) == (1, 0)
     kinds = SettlementRecord.objects.order_by("id").values_list("record_type", "state", "settlement_status")
     assert list(kinds) == [("CHARGEBACK", "MATCHED", ""), ("CHARGEBACK REVERSAL", "MATCHED", "")]

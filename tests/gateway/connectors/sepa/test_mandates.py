@@ -552,6 +552,7 @@ def test_a_former_creditors_mandate_whose_id_is_taken_gives_way_to_a_new_one(ban
         creditor="NL84ZZZ09999999999",
         mandate=old.mandate,
         named_by_merchant=True,
+        recurring=True,
         signed_on=old.signed_on,
         iban_sealed=b"x",
         iban_fingerprint=b"x",
