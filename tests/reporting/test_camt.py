@@ -205,7 +205,7 @@ def test_a_return_that_was_won_back_reverses_its_chargeback(shop: Shop) -> None:
         file = take_in(statement(one, account=shop.channel.id.hex), bank, f"{flow}.xml")
         assert (file.records, file.faults) == (1, 0)
     kinds = SettlementRecord.objects.order_by("id").values_list("record_type", "state", "settlement_status")
-    assert list(kinds) == [("CHARGEBACK", "MATCHED", ""), ("CHARGEBACK REVERSAL", "MATCHED", "")]
+    assert list(kinds) == [("CHARGEBACK", "MATCHED", "SUCCESS"), ("CHARGEBACK REVERSAL", "MATCHED", "SUCCESS")]
     assert sorted(Payment.objects.exclude(pk=payment.id).values_list("payment_type", flat=True)) == ["CB", "CR"]
 
 

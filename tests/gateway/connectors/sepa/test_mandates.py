@@ -557,9 +557,8 @@ def test_a_former_creditors_mandate_whose_id_is_taken_gives_way_to_a_new_one(ban
         iban_sealed=b"x",
         iban_fingerprint=b"x",
     )
-    paid = banked.api.post(
-        f"/v1/registrations/{stored}/payments", {"amount": "1.00", "currency": "EUR", "paymentType": "DB"}
-    )
+    click = {"amount": "1.00", "currency": "EUR", "paymentType": "DB", "testMode": "EXTERNAL"}
+    paid = banked.api.post(f"/v1/registrations/{stored}/payments", click)
     assert paid.status == 200, paid
     used = BankOrder.objects.get().mandate
     assert used is not None
