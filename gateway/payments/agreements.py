@@ -190,6 +190,8 @@ def _find_first_brand(agreement: Agreement | None, registration: UUID | None) ->
         found = payments.filter(pk=agreement.pk).first()
         if found is not None:
             return found
+    if registration is None:
+        return ""
     stored_by = Registration.objects.filter(pk=registration).values("payment")[:1]
     return payments.filter(pk=stored_by).first() or ""
 
