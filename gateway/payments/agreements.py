@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from types import MappingProxyType
 from typing import Final
@@ -21,10 +21,11 @@ from django.db.models import Count, Max
 
 from gateway.catalogue.parse import INVALID_PARAMETER_CODE, ParameterError, Parameters, mask_reported_value
 from gateway.connectors.acquirer_message import MIGRATED_REFERENCES, parse_scheme_reference
-from gateway.core import identifiers
+from gateway.core import brands, identifiers
 from gateway.models import Agreement, Channel, Merchant, Payment, Registration, Status
 from gateway.payments.refusal import RequestRefusedError
 from gateway.payments.stored_answer import read_private_facts
+from gateway.risk.retry_rules import resolve_network
 
 UNKNOWN_REFERENCE_CODE: Final = "700.100.100"
 NOT_INITIAL_PAYMENT_CODE: Final = "700.400.590"
@@ -163,6 +164,40 @@ def use_agreement(agreement: Agreement, parameters: Parameters) -> AgreementUse:
         scheme_references=_build_scheme_references(agreement),
         merchant_initiated=True,
     )
+
+
+def drop_references_of_other_network(
+    agreement_use: AgreementUse | None, registration: UUID | None, brand: str
+) -> AgreementUse | None:
+    """The use without its scheme references, if the agreement began with a card of another network than ``brand``'s: a
+    stored card was replaced, or its issuer moved it. Each network names its transactions by ids of its own.
+
+    https://developer.paypal.com/sdk/orders/v2/definitions/network_transaction has the network beside such an id.
+    """
+    if agreement_use is None or not agreement_use.scheme_references or not brands.is_card_brand(brand):
+        return agreement_use
+    began = _find_first_brand(agreement_use.agreement, registration)
+    if not brands.is_card_brand(began) or _resolve_network_or_brand(began) == _resolve_network_or_brand(brand):
+        return agreement_use
+    return replace(agreement_use, scheme_references=dict.fromkeys(agreement_use.scheme_references, ""))
+
+
+def _find_first_brand(agreement: Agreement | None, registration: UUID | None) -> str:
+    """The brand of the payment that began the agreement, else of the one that stored its card; '' if there is none."""
+    payments = Payment.objects.values_list("brand", flat=True)
+    if agreement is not None:
+        registration = agreement.registration
+        found = payments.filter(pk=agreement.pk).first()
+        if found is not None:
+            return found
+    if registration is None:
+        return ""
+    stored_by = Registration.objects.filter(pk=registration).values("payment")[:1]
+    return payments.filter(pk=stored_by).first() or ""
+
+
+def _resolve_network_or_brand(brand: str) -> str:
+    return resolve_network(brand) or brand
 
 
 def find_agreement_violation(

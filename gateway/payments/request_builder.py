@@ -23,7 +23,11 @@ from gateway.connectors.means import Card, Means
 from gateway.core import identifiers
 from gateway.core.money import Money
 from gateway.models import Agreement, Channel, Merchant
-from gateway.payments.agreements import resolve_agreement, use_agreement
+from gateway.payments.agreements import (
+    drop_references_of_other_network,
+    resolve_agreement,
+    use_agreement,
+)
 from gateway.payments.job_hooks import JOB_PREFIX, get_job_hooks
 from gateway.payments.payment_means import means_from_parameters
 from gateway.payments.payment_request import IdempotencyContext, PaymentRequest, RequestTrace
@@ -94,6 +98,11 @@ def build_payment_request(
     parameters.ignore("sequence", "chargebackResultCode", *(() if payment_type == "PA" else ("numberOfCaptures",)))
     _drop_security_codes(parameters, channel)
     registration = stored.registration if stored is not None else None
+    agreement_use = (
+        resolve_agreement(parameters, payment_type, channel, registration)
+        if agreement is None
+        else use_agreement(agreement, parameters)
+    )
     return PaymentRequest(
         payment=identifiers.row_id(),
         merchant=merchant,
@@ -114,9 +123,7 @@ def build_payment_request(
         stored=stored.details if stored is not None else {},
         renews_card=stored is not None and stored.renewed,
         wallet_token=token,
-        agreement_use=resolve_agreement(parameters, payment_type, channel, registration)
-        if agreement is None
-        else use_agreement(agreement, parameters),
+        agreement_use=drop_references_of_other_network(agreement_use, registration, brand),
         resource_path=resource_path,
     )
 

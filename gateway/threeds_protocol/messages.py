@@ -50,7 +50,9 @@ AUTHENTICATION_IND_BY_STANDING_TYPE: Final[Mapping[str, str]] = MappingProxyType
 THREE_RI_IND: Final[Mapping[str, str]] = MappingProxyType(
     {"RECURRING": "01", "SPLIT_SHIPMENT": "06", "DELAYED_SHIPMENT": "06"}
 )
-THREE_RI_IND_SINCE_2_2: Final = frozenset({"06"})
+OTHER_PAYMENT_THREE_RI_IND: Final = "11"
+"""A 3RI of an agreement without an end or a frequency, which 01 requires."""
+THREE_RI_IND_SINCE_2_2: Final = frozenset({"06", OTHER_PAYMENT_THREE_RI_IND})
 """Of these, what 2.1.0 does not have: it has 01 to 05, and none of those says truly that goods are shipped later.
 https://vcasdocs.cardinalcommerce.com/rdx/v2.2.3/docs/3ri-indicator-values"""
 DATA_ONLY: Final = "06"
@@ -274,7 +276,8 @@ def _requestor(ask: AuthenticationSubject) -> ThreeDSMessage:
 
 def is_requestor_kind_known(version: str, parameters: Mapping[str, str]) -> bool:
     """Whether ``version`` of the protocol has the kind of the requestor's own authentication (3RI) that ``parameters``
-    ask for: 2.1.0 has it without a payment only. True for every other authentication.
+    ask for: 2.1.0 has it without a payment only, and none for shipments or for an agreement without an end or a
+    frequency. True for every other authentication.
 
     Source: EMVCo on 2.2.0, "new features: 3DS Requestor Initiated (3RI) payments and decoupled authentication", quoted
     by https://thepaypers.com/payments/news/emv-3-d-secure-specifications-updated-by-emvco.
@@ -286,7 +289,11 @@ def is_requestor_kind_known(version: str, parameters: Mapping[str, str]) -> bool
 
 
 def _resolve_requestor_kind(parameters: Mapping[str, str]) -> str:
-    return THREE_RI_IND[parameters.get("threeDSecure.threeRIInd", "RECURRING")]
+    kind = THREE_RI_IND[parameters.get("threeDSecure.threeRIInd", "RECURRING")]
+    is_recurring = kind == THREE_RI_IND["RECURRING"]
+    if is_recurring and not _is_agreement_complete(parameters, _RECURRING_IND):
+        return OTHER_PAYMENT_THREE_RI_IND
+    return kind
 
 
 def _wishes(ask: AuthenticationSubject, channel: str) -> ThreeDSMessage:
@@ -332,8 +339,8 @@ def _build_prior(prior: PriorAuthentication | None) -> ThreeDSMessage:
 
 def _is_agreement_complete(given: Mapping[str, str], purpose: str) -> bool:
     """Whether an agreement has the fields that its indicator requires. Of one without an end or a frequency a directory
-    server takes the first payment as a payment only. Source: EMV 3-D Secure v2.2.0, table A.1, Recurring Expiry,
-    Recurring Frequency, Instalment Payment Data."""
+    server takes the first payment as a payment only, and later ones by 3RI as other payments. Source: EMV 3-D Secure
+    v2.2.0, table A.1, Recurring Expiry, Recurring Frequency, Instalment Payment Data."""
     needed = [given.get("standingInstruction.expiry"), given.get("standingInstruction.frequency")]
     if purpose == _INSTALMENT_IND:
         needed.append(_read_instalments(given))

@@ -204,3 +204,39 @@ def test_a_card_that_is_known_goes_to_its_bank_only_when_that_wants_it(
         paid = result(api, again).body
         assert (paid["result"]["code"], paid["threeDSecure"]["flow"]) == ("000.100.110", flow)
     assert Payment.objects.filter(payment_type="DB", status=Status.APPROVED).count() == 2
+
+
+def test_a_known_card_is_asked_for_the_address_that_its_bank_wants(
+    shop: Shop, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """Found in use: the shop sent no billing address, the form asked for none, and the shopper read that something
+    went wrong on the way."""
+    api = shop.api
+    stored = store_card(api, FRICTIONLESS)
+    Channel.objects.filter(pk=shop.channel.pk).update(three_d_secure=True)
+    again = checkout(api, **{"registrations[0].id": stored, "billing.country": "DE"})
+    widget = open_widget(390, 900)
+    page = widget.open(shop_site.widget(site, again)).page
+    box = page.locator(f"#wpwl-container-registration-{stored}")
+    expect(box.locator(".wpwl-billing .wpwl-label")).to_have_count(3)
+    box.locator(".wpwl-button-pay").click()
+    expect(box.locator(".wpwl-control-street1")).to_be_focused()
+    for name in ("street1", "city", "postcode"):
+        box.locator(f".wpwl-control-{name}").fill(BILLING[f"billing.{name}"])
+    assert fits(widget)
+    picture(page, "known-card-address")
+    box.locator(".wpwl-button-pay").click()
+    widget.lands()
+    paid = result(api, again).body
+    assert (paid["result"]["code"], paid["threeDSecure"]["flow"]) == ("000.100.110", "frictionless")
+    assert {f"billing.{name}": text for name, text in paid["billing"].items()} == BILLING
+
+
+def test_a_known_card_is_asked_for_no_address_that_the_page_alone_wants(
+    shop: Shop, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    stored = store_card(shop.api, FRICTIONLESS)
+    again = checkout(shop.api, **{"registrations[0].id": stored})
+    page = open_widget(390, 900).open(shop_site.widget(site, again, options={"billingAddress": True})).page
+    expect(page.locator(f"#wpwl-container-registration-{stored} .wpwl-button-pay")).to_be_visible()
+    expect(page.locator(f"#wpwl-container-registration-{stored} .wpwl-billing")).to_have_count(0)

@@ -197,6 +197,18 @@ def test_a_collection_that_is_booked_back_without_a_reason_is_a_chargeback(shop:
     assert Chargeback.objects.get().reason_code == "000.100.200"
 
 
+def test_a_return_that_was_won_back_reverses_its_chargeback(shop: Shop) -> None:
+    payment, bank = payment_of(shop.api.pay().id), institute()
+    for flow, day in (("DBIT", "2030-01-08"), ("CRDT", "2030-01-20")):
+        more = "<RtrInf><Rsn><Cd>MD06</Cd></Rsn></RtrInf>" if flow == "DBIT" else REVERSED
+        one = entry("92.00", details(payment.id.hex, more=more + coded("UPDD")), flow=flow, day=day)
+        file = take_in(statement(one, account=shop.channel.id.hex), bank, f"{flow}.xml")
+        assert (file.records, file.faults) == (1, 0)
+    kinds = SettlementRecord.objects.order_by("id").values_list("record_type", "state", "settlement_status")
+    assert list(kinds) == [("CHARGEBACK", "MATCHED", "SUCCESS"), ("CHARGEBACK REVERSAL", "MATCHED", "SUCCESS")]
+    assert sorted(Payment.objects.exclude(pk=payment.id).values_list("payment_type", flat=True)) == ["CB", "CR"]
+
+
 # --- one entry after the other, in the columns of the layout --------------------------------------------------------
 
 
@@ -217,6 +229,7 @@ PARTIES = (
 DEBTOR = {"AccountHolder": "Debtor", "AccountNumberLast4": "1111", "BankCode": "DEBTDEFF"}
 CREDITOR = {"AccountHolder": "Creditor", "AccountNumberLast4": "2222", "BankCode": "CREDDEFF"}
 RETURN = "<RtrInf><Rsn><Cd>AC04</Cd></Rsn></RtrInf>"
+MANDATE = "<Refs><MndtId>M</MndtId></Refs>"
 REVERSED = "<RvslInd>true</RvslInd>"
 
 
@@ -266,6 +279,23 @@ def coded(family: str) -> str:
         (
             "CRDT",
             coded("RRTN"),
+            {
+                "ReconciliationType": "SETTLED", "PaymentType": "REFUND", "Cashflow": "POS",
+                "SettlementStatus": "FAILED", **DEBTOR,
+            },
+        ),
+        # A return that the debtor's bank paid back; the creditor's own reversal that came back is a refund that failed.
+        *(
+            (
+                "CRDT",
+                more,
+                {"ReconciliationType": "CHARGEBACK REVERSAL", "PaymentType": "DEBIT", "Cashflow": "POS", **DEBTOR},
+            )
+            for more in (coded("UPDD"), coded("RCDD"), REVERSED + coded("PMDD"), f"{MANDATE}{RETURN}")
+        ),
+        (
+            "CRDT",
+            REVERSED + coded("PRDD"),
             {
                 "ReconciliationType": "SETTLED", "PaymentType": "REFUND", "Cashflow": "POS",
                 "SettlementStatus": "FAILED", **DEBTOR,

@@ -1,7 +1,7 @@
 // What the second script (more/) takes of the first one. Nothing else goes from one to the other.
 export { cvvField, refuseFields, secretName } from "./card.js";
 export { ICONS, addMoreRules, addRules, freshId, h, icon, wait } from "./dom.js";
-export { countryField, expiryField, plainDigits, shopperParameters, textField } from "./fields.js";
+export { billingFields, billingSet, countryField, expiryField, plainDigits, shopperParameters, textField } from "./fields.js";
 export { back, commonFields, follow, submit } from "./follow.js";
 export { lookOf } from "./frames.js";
 export { KIND_ICONS, mark } from "./marks.js";

@@ -148,8 +148,8 @@ class BankOrderAdmin(ReadOnlyPage):
         if not row.reason:
             return ""
         if row.kind in REQUEST_KINDS and row.reason in REFUSED_CANCELLATIONS:
-            return f"{row.reason}: {REFUSED_CANCELLATIONS[row.reason]}"
-        return f"{row.reason}: {find_bank_reason(row.reason).meaning}"
+            return f"{row.reason}: {_(REFUSED_CANCELLATIONS[row.reason])}"
+        return f"{row.reason}: {_(find_bank_reason(row.reason).meaning)}"
 
     @admin.display(description=lazy("payment"))
     def payment_link(self, row: BankOrder) -> str:

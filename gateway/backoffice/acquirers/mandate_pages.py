@@ -83,7 +83,7 @@ class SepaMandateAdmin(ReadOnlyPage):
     def why(self, row: SepaMandate) -> str:
         if row.state_reason in SepaMandate.StateReason.values:
             return str(_(str(SepaMandate.StateReason(row.state_reason).label)))
-        return f"{row.state_reason}: {find_bank_reason(row.state_reason).meaning}" if row.state_reason else ""
+        return f"{row.state_reason}: {_(find_bank_reason(row.state_reason).meaning)}" if row.state_reason else ""
 
     @admin.display(description=lazy("lapses on"))
     def lapses_on(self, row: SepaMandate) -> str:

@@ -22,7 +22,7 @@ from django.contrib.admin.views.main import ORDER_VAR
 from django.contrib.admin.widgets import AutocompleteSelect, RelatedFieldWidgetWrapper
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.core.paginator import Paginator
-from django.db import models, transaction
+from django.db import IntegrityError, models, transaction
 from django.forms import BaseModelFormSet, ModelChoiceField, ModelForm
 from django.forms.models import model_to_dict
 from django.http import Http404, HttpRequest, HttpResponse
@@ -31,6 +31,7 @@ from django.utils.functional import Promise, cached_property
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
+from psycopg.errors import UniqueViolation
 from unfold.admin import ModelAdmin, TabularInline
 from unfold.views import ChangeList
 
@@ -400,16 +401,27 @@ class BackofficePage(ModelAdmin):
             and (ask := session.require_reauthentication(request)) is not None
         ):
             return ask
+        try:
+            answer = self._save_form(request, object_id, form_url, extra_context)
+        except IntegrityError as fault:
+            if not isinstance(fault.__cause__, UniqueViolation):
+                raise
+            edit_conflict.refuse_taken_form(request)
+            answer = self._save_form(request, object_id, form_url, extra_context)
+        looked = self.sensitive and object_id is not None and request.method == "GET" and answer.status_code == 200
+        if looked and (row := self.get_object(request, unquote(str(object_id)))) is not None:
+            self.record(request, "view", row)
+        return answer
+
+    def _save_form(
+        self, request: HttpRequest, object_id: str | None, form_url: str, extra_context: Any
+    ) -> HttpResponse:
         with transaction.atomic():
             seen = edit_conflict.fingerprint_form(self, request, object_id)
             if request.method == "POST" and request.POST.get("seen", seen) != seen:
                 edit_conflict.refuse_stale_form(self, request, object_id)
             context = {"seen": seen, **(extra_context or {})}
-            answer = super().changeform_view(request, object_id, form_url, context)
-        looked = self.sensitive and object_id is not None and request.method == "GET" and answer.status_code == 200
-        if looked and (row := self.get_object(request, unquote(str(object_id)))) is not None:
-            self.record(request, "view", row)
-        return answer
+            return super().changeform_view(request, object_id, form_url, context)
 
     def find_viewed_row(self, request: HttpRequest, object_id: str) -> Any:
         """The row of a page that is only read. Raises PermissionDenied, and Http404 for a row outside the user's

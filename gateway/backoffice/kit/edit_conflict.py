@@ -51,8 +51,13 @@ def refuse_stale_form(page: ModelAdmin[Any], request: HttpRequest, object_id: st
     setattr(request, _WORDS, words)
 
 
+def refuse_taken_form(request: HttpRequest) -> None:
+    """Make the form of this request invalid: another one with the same name was saved after this one was checked."""
+    setattr(request, _WORDS, _("The same was saved at this moment by another request: nothing was saved here."))
+
+
 def guard_form_class(kind: type[forms.ModelForm[Any]], request: HttpRequest) -> type[forms.ModelForm[Any]]:
-    """``kind``; or, after :func:`refuse_stale_form`, a subclass of it whose clean() always fails with that message."""
+    """``kind``; or, of a request whose form is refused, a subclass of it whose clean() always fails with the reason."""
     words = getattr(request, _WORDS, "")
     if not words:
         return kind

@@ -7,8 +7,10 @@ gateway.access.signin seals secrets. Source: docs/decisions/0051.
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -457,11 +459,27 @@ def _wrap_provider_view(view: Any) -> Callable[..., HttpResponse]:
         try:
             answer: HttpResponse = view(request, **rest)
         except (requests.RequestException, *_UNREADABLE) as fault:
-            log.warning("single_sign_on_failed", why=type(fault).__name__)
+            log.warning("single_sign_on_failed", **_describe_provider_fault(fault))
             return show_sign_in_refused(request)
         return answer
 
     return never_cache(shown)
+
+
+def _describe_provider_fault(fault: Exception) -> dict[str, Any]:
+    """What the log has of a fault: its class, the three innermost places of the code, and the address that was asked
+    with the provider's status. Its message may hold what the provider sent, such as a token."""
+    places = traceback.extract_tb(fault.__traceback__)[-3:]
+    found: dict[str, Any] = {
+        "why": type(fault).__name__,
+        "at": [f"{Path(place.filename).name}:{place.lineno} {place.name}" for place in places],
+    }
+    request, response = getattr(fault, "request", None), getattr(fault, "response", None)
+    if request is not None and request.url:
+        found["asked"] = request.url.partition("?")[0]
+    if response is not None:
+        found["status"] = response.status_code
+    return found
 
 
 def redirect_to_account(_request: HttpRequest) -> HttpResponse:

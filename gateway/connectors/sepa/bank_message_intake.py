@@ -201,8 +201,10 @@ def _apply_entry(one: StatementEntry, taken: _IntakeResult) -> None:
 
 def _apply_answer(one: StatementEntry, taken: _IntakeResult) -> None:
     """Apply the answer to cancellation requests: the order that is cancelled first, then the request."""
-    named = one.order is not None or one.batch or one.file
-    requests = cancellations.list_requests(order=one.order, batch=one.batch, file=one.file) if named else []
+    named = one.order is not None or one.batch or one.file or one.case
+    requests = (
+        cancellations.list_requests(order=one.order, batch=one.batch, file=one.file, case=one.case) if named else []
+    )
     if not requests:
         taken.find(f"{one.where}: answers no cancellation request of ours")
     for original, request in sorted(requests):
@@ -271,8 +273,11 @@ def _apply_to_batch(one: StatementEntry, taken: _IntakeResult) -> None:
 
 
 def _move_orders(orders: QuerySet[BankOrder], one: StatementEntry, taken: _IntakeResult) -> None:
-    """Move each order by the state in which its lock finds it."""
-    for payment in list(orders.order_by("payment").values_list("pk", flat=True)):
+    """Move each order by the state in which its lock finds it, but those that the entry spares: a status of a reversal
+    or a request names the order behind it."""
+    for payment, behind in list(orders.order_by("payment").values_list("pk", "original_payment")):
+        if payment in one.spared or behind in one.spared:
+            continue
         if (order := order_records.lock_bank_order(payment)) is not None:
             _move_order(order, one, taken)
 

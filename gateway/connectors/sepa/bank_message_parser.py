@@ -25,7 +25,7 @@ _NAMESPACE: Final = re.compile(
 RECORD_LEVELS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "pain.002": ("GrpHdr", "OrgnlGrpInfAndSts", "OrgnlPmtInfAndSts", "TxInfAndSts"),
-        "camt.029": ("Assgnmt", "Sts", "CxlDtls", "OrgnlGrpInfAndSts", "OrgnlPmtInfAndSts", "TxInfAndSts"),
+        "camt.029": ("Assgnmt", "RslvdCase", "Sts", "CxlDtls", "OrgnlGrpInfAndSts", "OrgnlPmtInfAndSts", "TxInfAndSts"),
         "camt.052": ("GrpHdr", "Rpt", "Ntry", "TxDtls"),
         "camt.053": ("GrpHdr", "Stmt", "Ntry", "TxDtls"),
         "camt.054": ("GrpHdr", "Ntfctn", "Ntry", "TxDtls"),

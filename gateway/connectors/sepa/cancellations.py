@@ -8,6 +8,7 @@ by one. Source: EPC 016-06 (request for cancellation); ISO 20022 camt.055, camt.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
@@ -16,6 +17,9 @@ from typing import Final
 from uuid import UUID
 from xml.etree import ElementTree
 from zoneinfo import ZoneInfo
+
+from django.db.models import Q
+from django.utils.translation import gettext_noop as noop
 
 from gateway.connectors.sepa.creditor import Creditor
 from gateway.connectors.sepa.xml_elements import add_element, render_xml_message, start_xml_message
@@ -50,19 +54,19 @@ AFTER_CUT_OFF: Final = "TM01"
 """Reason of a request that could not leave before the day of collection."""
 REFUSED_CANCELLATIONS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "": "it was settled before the bank answered",
-        "AC04": "the account is closed",
-        "AGNT": "a bank refuses",
-        "AM04": "there is not enough money on the account",
-        "ARDT": "it has been returned already",
-        "CUST": "a customer's decision",
-        "LEGL": "regulatory rules",
-        "NARR": "the reason is in words",
-        "NOAS": "no answer from the other side",
-        "NOOR": "the bank has had no such order",
-        "PTNA": "it has gone on to the next bank",
-        "RR04": "regulatory rules",
-        "TM01": "after the bank's cut-off",
+        "": noop("it was settled before the bank answered"),
+        "AC04": noop("the account is closed"),
+        "AGNT": noop("a bank refuses"),
+        "AM04": noop("there is not enough money on the account"),
+        "ARDT": noop("it has been returned already"),
+        "CUST": noop("a customer's decision"),
+        "LEGL": noop("regulatory rules"),
+        "NARR": noop("the reason is in words"),
+        "NOAS": noop("no answer from the other side"),
+        "NOOR": noop("the bank has had no such order"),
+        "PTNA": noop("it has gone on to the next bank"),
+        "RR04": noop("regulatory rules"),
+        "TM01": noop("after the bank's cut-off"),
     }
 )
 """Why a bank did not cancel or give back (ISO 20022 ExternalPaymentCancellationRejection1Code); empty: no reason
@@ -115,14 +119,20 @@ REQUEST_KINDS: Final = (BankFile.Kind.CANCEL, BankFile.Kind.RECALL)
 """Kinds of orders that ask for another one's cancellation."""
 
 
-def list_requests(*, order: UUID | None = None, batch: str = "", file: str = "") -> list[tuple[UUID, UUID]]:
+def list_requests(
+    *, order: UUID | None = None, batch: str = "", file: str = "", case: str = ""
+) -> list[tuple[UUID, UUID]]:
     """(order, request) of the requests that the bank has, about an order, a batch of the original file, or a file: the
-    original one or the request's own. Of several about one order, the newest. About a batch or a file: those that the
-    bank has not answered, and none if they are of several request files, since the answer does not say to which it
-    belongs."""
+    original one or the request's own; or those of a ``case``, which banks name by an id of our message: its own
+    (Assgnmt/Id), that of a batch in it (PmtCxlId) or of one request (CxlId). Of several about one order, the newest.
+    About a batch or a file: those that the bank has not answered, and none if they are of several request files, since
+    the answer does not say to which it belongs."""
     rows = BankOrder.objects.filter(kind__in=REQUEST_KINDS, file__isnull=False)
     if order is not None:
         rows = rows.filter(original_payment=order)
+    elif case:
+        one = UUID(hex=case) if re.fullmatch("[0-9a-f]{32}", case) else None
+        rows = rows.filter(Q(file__message_id=case) | Q(batch=case) | Q(pk=one))
     else:
         original = {"batch": batch} if batch else {"file__message_id": file}
         related = rows.filter(original_payment__in=BankOrder.objects.filter(**original).values("pk"))

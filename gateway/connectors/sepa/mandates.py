@@ -14,7 +14,7 @@ from datetime import date, datetime
 from typing import Any, Final
 from uuid import UUID
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.db.models import Q
 
 from gateway.connectors.means import BankAccount
@@ -79,8 +79,10 @@ def resolve_mandate(
         former = build_mandate_id(sent.get(FORMER_MANDATE_PARAMETER, ""))
         if found is None and former:
             found = _find_mandate(payment.merchant, creditor, mandate=former)
-            if found is None or not amend_mandate(found, reference=name):
+            if found is None or found.state == State.ENDED:
                 raise MandateError(MANDATE_ENDED, f"{FORMER_MANDATE_PARAMETER}: there is no such mandate any more")
+            if not amend_mandate(found, reference=name):
+                raise MandateError(MANDATE_ENDED, "bankAccount.mandate.id: another mandate has that id")
             found.refresh_from_db()
     elif _uses_stored_account(request, payment):
         found = _find_stored_mandate(payment, account, creditor)
@@ -194,8 +196,6 @@ def amend_mandate(mandate: SepaMandate, *, iban: Secret | None = None, reference
     if row.state == State.ENDED:
         return False
     if reference and reference != row.mandate:
-        if SepaMandate.objects.filter(merchant=row.merchant_id, creditor=row.creditor, mandate=reference).exists():
-            return False
         _note_amendment(row, mandate=row.mandate)
         row.mandate = reference
     if iban is not None and not current_vault().matches(iban.reveal(), row.iban_fingerprint):
@@ -203,8 +203,7 @@ def amend_mandate(mandate: SepaMandate, *, iban: Secret | None = None, reference
         row.iban_sealed = current_vault().seal(iban, row.pk)
         row.iban_fingerprint = current_vault().fingerprint(iban.reveal())
         row.state, row.state_reason = State.ACTIVE, ""
-    row.save()
-    return True
+    return _save_unless_taken(row)
 
 
 def take_amendment(mandate: SepaMandate, order: BankOrder) -> None:
@@ -274,6 +273,17 @@ def _apply_reason(mandate: SepaMandate, reason: str) -> None:
     mandate.state_reason, mandate.state_at = reason, clock.merchant_now(mandate.merchant)
 
 
+def _save_unless_taken(mandate: SepaMandate) -> bool:
+    """Save the mandate. False if another one of the creditor has its id, or is given it at this moment: the constraint
+    decides."""
+    try:
+        with transaction.atomic():
+            mandate.save()
+    except IntegrityError:
+        return False
+    return True
+
+
 def _note_amendment(mandate: SepaMandate, /, **before: str) -> None:
     """Note what a mandate was before: banks know it as of its last collection. Without one, nothing is amended."""
     if mandate.first_payment is not None:
@@ -312,7 +322,8 @@ def _find_stored_mandate(payment: Payment, account: Secret, creditor: Creditor) 
 
 
 def _find_mandate(merchant: Merchant, creditor: Creditor, **which: Any) -> SepaMandate | None:
-    """A mandate of the creditor, or of its former identifier, which is amended to the present one."""
+    """A mandate of the creditor, or of its former identifier, which is amended to the present one unless another one
+    has its id there."""
     found = SepaMandate.objects.filter(merchant=merchant, creditor=creditor.ident, **which).order_by("-id").first()
     if found is not None or not creditor.former_ident:
         return found
@@ -321,8 +332,8 @@ def _find_mandate(merchant: Merchant, creditor: Creditor, **which: Any) -> SepaM
     if former is not None:
         _note_amendment(former, creditor=former.creditor, creditorName=former.creditor_name)
         former.creditor, former.creditor_name = creditor.ident, creditor.name
-        former.save(update_fields=["creditor", "creditor_name", "amendment"])
-    return former
+        return former if _save_unless_taken(former) else None
+    return None
 
 
 def _create_mandate(

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Set
+from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Final
 from uuid import UUID
 
 from gateway.connectors.sepa.bank_message_parser import BankXmlMessage, MessageRecord
-from gateway.core.camt_amounts import read_camt_amounts
+from gateway.core.camt_amounts import parse_camt_amount, read_camt_amounts
 
 _OURS: Final = re.compile("[0-9a-f]{32}")
 _AMOUNT: Final = re.compile(r"[0-9]{1,15}(\.[0-9]{1,5})?")
@@ -57,11 +57,13 @@ class StatementEntry:
     """One entry about an order (``order``), a batch (``batch``, our PmtInfId), or a whole file (``file``, our MsgId).
 
     IN and OUT: money was credited or debited; BACK_IN, BACK_OUT: an earlier booking was returned. CANCELLED,
-    NOT_CANCELLED: the answer to a cancellation request; file and batch are the original's then. ``account``: the IBAN
-    of the booking. ``amount``: of the order, without ``charges``, which the bank booked with it. ``reason``: an ISO
-    external code. ``status``: a whole file's, as the bank sends it. ``rest``: what is said of a batch holds for those
-    of its orders that the message does not name. ``original``: the file of an order that a status report names.
-    ``on``: the day of the booking; of a status, the day on which its message was made.
+    NOT_CANCELLED: the answer to a cancellation request; file and batch are the original's then, ``case`` is the case
+    that it closes. ``account``: the IBAN of the booking. ``amount``: of the order, without ``charges``, which the bank
+    booked with it. ``reason``: an ISO external code. ``status``: a whole file's, as the bank sends it. ``rest``: what
+    is said of a batch holds for those of its orders that the message does not name. ``spared``: of a rejection, the
+    orders of which the same report says that they are not rejected; complete when its last entry has been read.
+    ``original``: the file of an order that a status report names. ``on``: the day of the booking; of a status, the day
+    on which its message was made.
     """
 
     entry_type: EntryType
@@ -76,7 +78,9 @@ class StatementEntry:
     account: str = ""
     status: str = ""
     rest: bool = False
+    spared: Set[UUID] = field(default=frozenset(), repr=False)
     original: str = ""
+    case: str = ""
     where: str = ""
 
 
@@ -87,14 +91,20 @@ def parse_statement_entries(message: BankXmlMessage) -> Iterator[StatementEntry]
         return
     tell = {"pain.002": _status, "pacs.004": _return}.get(message.kind, _booking)
     original, made_on = "", None
+    spared: set[UUID] = set()
     for record in message.records:
         if record.level == "GrpHdr" and message.kind == "pain.002":
             made_on = _date(record.first("CreDtTm"))
         if record.level == "OrgnlGrpInfAndSts":
             original = record.first("OrgnlMsgId")
+        if record.level == "TxInfAndSts" and (order := _spared_order(record)) is not None:
+            spared.add(order)
         for one in tell(record):
             dated = replace(one, on=made_on) if made_on is not None else one
-            yield replace(dated, original=original) if one.order is not None else dated
+            if one.order is not None:
+                yield replace(dated, original=original)
+            else:
+                yield replace(dated, spared=spared) if one.entry_type is EntryType.REJECTED else dated
 
 
 def read_message_id(record: MessageRecord) -> str:
@@ -138,17 +148,45 @@ def _status(record: MessageRecord) -> Iterator[StatementEntry]:
             )
 
 
+def _spared_order(record: MessageRecord) -> UUID | None:
+    """The order of a status of its own that is no rejection, such as PDNG; None for another one."""
+    status = record.first("TxSts")
+    is_spared = bool(status) and _entry_type_of_status(status) is not EntryType.REJECTED
+    return _order(record.first("OrgnlEndToEndId")) if is_spared else None
+
+
 def _resolution(message: BankXmlMessage) -> Iterator[StatementEntry]:
     """The answers of a camt.029: of single orders, else of their batch, their file, or the message as a whole."""
-    whole, is_answered = "", False
+    whole, case, is_answered, names_orders = "", "", False, False
+    batches: list[str] = []
+    files: list[str] = []
     for record in message.records:
         if record.level == "Sts":
             whole = record.first("Conf")
+        elif record.level == "RslvdCase":
+            case = record.first("Id")[:35]
+        elif record.level == "TxInfAndSts":
+            names_orders = True
+        elif record.level == "OrgnlPmtInfAndSts":
+            batches += filter(None, [record.first("OrgnlPmtInfId")])
+        elif record.level == "OrgnlGrpInfAndSts":
+            files += filter(None, [record.first("OrgnlMsgId")])
         for one in _answer(record, whole):
             is_answered = True
             yield one
-    if not is_answered and (entry_type := _CANCELLATION_STATUSES.get(whole)) is not None:
-        yield StatementEntry(entry_type=entry_type, where="the answer to a cancellation request")
+    entry_type = _CANCELLATION_STATUSES.get(whole)
+    if is_answered or entry_type is None:
+        return
+    # No detail has a status: the confirmation is about what the details name, else about the case that it closes.
+    told = StatementEntry(entry_type=entry_type, where="the answer to a cancellation request")
+    if names_orders or not (batches or files or case):
+        yield told
+    elif batches:
+        yield from (replace(told, batch=batch) for batch in batches)
+    elif files:
+        yield from (replace(told, file=file) for file in files)
+    else:
+        yield replace(told, case=case)
 
 
 def _answer(record: MessageRecord, whole: str) -> Iterator[StatementEntry]:
@@ -196,7 +234,8 @@ def _booked(details: MessageRecord, entry: MessageRecord) -> Iterator[StatementE
     )
     ancestors = details.ancestors[0] if details.ancestors else entry
     # An entry of several transactions has their sum, and charges for all of them.
-    alone = details.first("Amt", "AmtDtls/TxAmt/Amt") in ("", entry.first("Amt"))
+    own = details.first("Amt", "AmtDtls/TxAmt/Amt")
+    alone = not own or parse_camt_amount(own) == parse_camt_amount(entry.first("Amt"))
     amounts = read_camt_amounts(details.found, entry.found, into=into, alone=alone)
     amount, currency = amounts.order_amount
     yield StatementEntry(

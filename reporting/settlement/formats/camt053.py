@@ -26,6 +26,10 @@ FEE_TYPE_BY_SUBFAMILY: Final[Mapping[str, str]] = MappingProxyType(
 """Sub-family of the bank transaction code → type of a fee."""
 CREDITORS_REVERSAL: Final = "PRDD"
 """Sub-family of a collection that its creditor gives back (pain.007): a refund, and no return of the debtor's bank."""
+ISSUED_DIRECT_DEBITS: Final = "IDDT"
+"""Family of what a creditor's account has of its collections."""
+_RETURNED_COLLECTION: Final = frozenset({"UPDD", "RCDD"})
+_RETURNED_TRANSFER: Final = frozenset({"RRTN", "RPCR", CREDITORS_REVERSAL})
 
 
 def _begins(head: bytes) -> bool:
@@ -153,6 +157,8 @@ def _values(
         kind, transaction = "CHARGEBACK", "DEBIT"
         put("ReasonCode", find_bank_reason(_first(details, "RtrInf/Rsn/Cd")).returned)
         put("ReasonDesc", _first(details, "RtrInf/AddtlInf") or _first(details, "RtrInf/Rsn/Cd"), 128)
+    elif returned and _is_about_collection(details, entry, sub_family):
+        kind, transaction = "CHARGEBACK REVERSAL", "DEBIT"  # the debtor's bank paid the return back
     elif returned:
         transaction = "REFUND"
         put("SettlementStatus", "FAILED")
@@ -172,6 +178,14 @@ def _values(
     put("AccountNumberLast4", _first(details, f"RltdPties/{party}Acct/Id/IBAN")[-4:])
     put("BankCode", _first(details, f"RltdAgts/{party}Agt/FinInstnId/BICFI", f"RltdAgts/{party}Agt/FinInstnId/BIC"), 12)
     return values
+
+
+def _is_about_collection(details: Mapping[str, list[str]], entry: Mapping[str, list[str]], sub_family: str) -> bool:
+    """Whether a return is of a collection, not of a transfer."""
+    if sub_family in _RETURNED_TRANSFER:
+        return False
+    family = _first(details, "BkTxCd/Domn/Fmly/Cd") or _first(entry, "BkTxCd/Domn/Fmly/Cd")
+    return family == ISSUED_DIRECT_DEBITS or sub_family in _RETURNED_COLLECTION or "Refs/MndtId" in details
 
 
 def _references(details: Mapping[str, list[str]], put: Any) -> None:

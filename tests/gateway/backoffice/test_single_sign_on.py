@@ -5,6 +5,7 @@ Source: docs/decisions/0051.
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 import time
@@ -15,6 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import requests
+import structlog
 from allauth.socialaccount.models import SocialAccount, SocialToken
 from django.contrib.auth.models import User
 from django.db import connection
@@ -26,7 +28,7 @@ from gateway.models import AuditEntry, Grant, Role, SignIn
 from tests.support.fixtures import Shop
 from tests.support.office import app_of, code_of, person, prove, signed_in
 from tests.support.provider import apps, consent, provider
-from tests.support.receivers import receiving
+from tests.support.receivers import answering, receiving
 
 pytestmark = pytest.mark.django_db
 START, AGAIN = "/admin/login/sso/", "/admin/again/"
@@ -162,10 +164,31 @@ def test_who_says_no_at_the_provider_is_back_at_the_sign_in_page(client: Client,
 
 
 def test_a_provider_that_is_away_is_no_fault_of_ours(client: Client, clara: User) -> None:
-    with override_settings(**apps("http://127.0.0.1:9")):
+    with override_settings(**apps("http://127.0.0.1:9")), structlog.testing.capture_logs() as logged:
         answer = client.post(START)
+    (told,) = (one for one in logged if one["event"] == "single_sign_on_failed")
+    assert (told["why"], "status" in told) == ("ConnectionError", False)
+    assert told["asked"] == "http://127.0.0.1:9/.well-known/openid-configuration"
     assert answer["Location"] == "/admin/login/"
     assert "Single sign-on did not work" in client.get("/admin/login/").content.decode()
+
+
+@pytest.mark.parametrize("status", [200, 503])
+def test_the_log_says_where_single_sign_on_failed_and_nothing_of_what_was_sent(
+    client: Client, clara: User, status: int
+) -> None:
+    odd = answering(status, b'{"secret": "s3cr3t"}', "Content-Type: application/json")
+    with (
+        receiving(odd) as receiver,
+        structlog.testing.capture_logs() as logged,
+        override_settings(**apps(receiver.url)),
+    ):
+        assert client.post(START)["Location"] == "/admin/login/"
+    (told,) = (one for one in logged if one["event"] == "single_sign_on_failed")
+    assert told["why"] == ("KeyError" if status == 200 else "HTTPError")
+    assert told.get("status") == (None if status == 200 else 503)
+    assert all(re.fullmatch(r"[a-z_]+\.py:[0-9]+ \w+", place) for place in told["at"])
+    assert "s3cr3t" not in str(told)
 
 
 def test_there_is_none_where_none_is_set(client: Client, db: None) -> None:

@@ -13,9 +13,10 @@ import pytest
 from gateway.models import AcquirerExchange, Agreement, Channel, Payment, Registration
 from gateway.payments.acquirer_message_store import restore_message
 from gateway.payments.agreements import AGREEMENT_USE_TYPES, AgreementUseType
+from gateway.payments.stored_answer import read_private_facts
 from tests.support.client import Answer, Api
 from tests.support.fixtures import Shop
-from tests.support.subscriptions import started, step
+from tests.support.subscriptions import started, step, store_card
 from tests.support.threads import at_once
 
 pytestmark = pytest.mark.django_db
@@ -124,6 +125,49 @@ def test_our_own_payment_id_names_the_agreement(api: Api) -> None:
     later = draw(api, first.id)
     assert later.status == 200
     assert sent_of(later) == AcquirerExchange.objects.get(payment=first.id).received["networkReference"]
+
+
+OF_ANOTHER_NETWORK = {"paymentBrand": "MASTER", "card.number": "5454545454545454"}
+OF_THE_SAME_NETWORK = {"paymentBrand": "VISADEBIT", "card.number": "4200000000000000"}
+
+
+def replace_card(api: Api, registration: str, card: dict[str, str]) -> None:
+    dates = {"card.expiryMonth": "05", "card.expiryYear": "2034"}
+    assert api.post(f"/v1/registrations/{registration}", card | dates).status == 200
+
+
+@pytest.mark.parametrize(("card", "kept"), [(OF_THE_SAME_NETWORK, True), (OF_ANOTHER_NETWORK, False)])
+def test_no_network_is_told_the_first_transaction_of_another_one(api: Api, card: dict[str, str], kept: bool) -> None:
+    """The shopper's new card is of another network: that one knows no transaction by the id, which has another form
+    there. However the agreement is named, and for a reversal too, which repeats what was sent."""
+    first = initial(api)
+    stored, reference = first.body["registrationId"], first.body["standingInstruction"]["initialTransactionId"]
+    network = AcquirerExchange.objects.get(payment=first.id).received["networkReference"]
+    replace_card(api, stored, card)
+    for named in ({}, {"initialTransactionId": reference}, {"initialTransactionId": first.id}):
+        later = click(api, stored, **named)
+        assert later.status == 200, later
+        payment = Payment.objects.get(pk=later.id)
+        assert payment.agreement is not None
+        told = restore_message(AcquirerExchange.objects.get(payment=payment.id), payment)["standingInstruction"]
+        assert told.get("initialTransactionId") == (network if kept else None)
+        repeated = read_private_facts(payment.answer).agreement_references
+        assert repeated == {"standingInstruction.initialTransactionId": network if kept else ""}
+
+
+@pytest.mark.parametrize(("card", "kept"), [(OF_THE_SAME_NETWORK, True), (OF_ANOTHER_NETWORK, False)])
+def test_a_schedule_whose_card_was_replaced_tells_no_reference_of_another_network(
+    shop: Shop, card: dict[str, str], kept: bool
+) -> None:
+    """Its agreement began with the storing of the card, and has no payment of its own."""
+    stored = store_card(shop.api)
+    started(shop.api, stored)
+    network = AcquirerExchange.objects.get(payment=Registration.objects.get().payment).received["networkReference"]
+    replace_card(shop.api, stored, card)
+    step(shop.merchant)
+    payment = Payment.objects.get(payment_type="DB")
+    told = restore_message(AcquirerExchange.objects.get(payment=payment.id), payment)["standingInstruction"]
+    assert told.get("initialTransactionId") == (network if kept else None)
 
 
 def test_the_registration_knows_the_agreement(api: Api) -> None:

@@ -426,7 +426,20 @@ def test_every_authentication_indicator_has_its_number(word: str) -> None:
 @pytest.mark.parametrize("word", THREE_RI_IND)
 def test_every_requestor_initiated_kind_has_its_number(word: str) -> None:
     """B11.9."""
-    assert build_areq(ask({"threeDSecure.threeRIInd": word}))["threeRIInd"] == THREE_RI_IND[word]
+    assert build_areq(ask(AGREED | {"threeDSecure.threeRIInd": word}))["threeRIInd"] == THREE_RI_IND[word]
+
+
+@pytest.mark.parametrize("npa", [{}, {"threeDSecure.npa": "true"}], ids=["PA", "NPA"])
+@pytest.mark.parametrize("kind", [{"threeDSecure.threeRIInd": "RECURRING"}, {"threeDSecure.channel": "03"}])
+@pytest.mark.parametrize("lacking", ["expiry", "frequency", "expiry frequency"])
+def test_a_requestors_own_of_an_agreement_without_end_or_frequency_is_another_payment(
+    lacking: str, kind: dict[str, str], npa: dict[str, str]
+) -> None:
+    """The specification does not require them, and 01 does: 201, and the payment was declined. Source: EMV 3-D Secure
+    v2.2.0, table A.1, 3RI Indicator, Recurring Expiry, Recurring Frequency."""
+    absent = {f"standingInstruction.{name}" for name in lacking.split()}
+    sent = complete({name: text for name, text in AGREED.items() if name not in absent} | kind | npa)
+    assert (sent["threeRIInd"], find_areq_faults(sent)) == ("11", [])
 
 
 def test_the_standing_instruction_says_the_indicator_where_none_is_sent() -> None:
@@ -546,12 +559,17 @@ def test_an_older_protocol_gets_the_nearest_challenge_indicator_that_it_has(
         ("2.1.0", {"threeDSecure.npa": "true"}, True),
         ("2.1.0", {"threeDSecure.threeRIInd": "RECURRING"}, False),
         ("2.1.0", {"threeDSecure.channel": "03"}, False),
-        ("2.1.0", {"threeDSecure.threeRIInd": "RECURRING", "threeDSecure.npa": "true"}, True),
+        ("2.1.0", AGREED | {"threeDSecure.threeRIInd": "RECURRING"}, False),
+        ("2.1.0", AGREED | {"threeDSecure.threeRIInd": "RECURRING", "threeDSecure.npa": "true"}, True),
+        ("2.1.0", {"threeDSecure.threeRIInd": "RECURRING", "threeDSecure.npa": "true"}, False),
+        ("2.2.0", {"threeDSecure.threeRIInd": "RECURRING", "threeDSecure.npa": "true"}, True),
         ("2.1.0", {"threeDSecure.threeRIInd": "SPLIT_SHIPMENT", "threeDSecure.npa": "true"}, False),
         ("2.2.0", {"threeDSecure.threeRIInd": "DELAYED_SHIPMENT"}, True),
     ],
 )
-def test_2_1_has_3ri_without_a_payment_only_and_no_shipments(version: str, sent: dict[str, str], known: bool) -> None:
+def test_2_1_has_3ri_without_a_payment_only_and_no_shipments_or_other_payments(
+    version: str, sent: dict[str, str], known: bool
+) -> None:
     assert is_requestor_kind_known(version, sent) is known
 
 
@@ -559,7 +577,7 @@ def test_2_1_has_3ri_without_a_payment_only_and_no_shipments(version: str, sent:
 def test_what_2_1_cannot_say_of_a_requestors_own_authentication_is_not_sent(kind: str, fits: bool) -> None:
     """2.1.0 has threeRIInd 01 to 05; a directory server would answer 203."""
     for version in ("2.1.0", "2.2.0"):
-        areq = build_areq(ask({"threeDSecure.threeRIInd": kind}, version=version))
+        areq = build_areq(ask(AGREED | {"threeDSecure.threeRIInd": kind}, version=version))
         faults = find_areq_faults(areq)
         assert (("203", "threeRIInd") not in faults) == (fits or version == "2.2.0")
     areq = build_areq(ask(version="2.1.0")) | {"threeDSRequestorChallengeInd": "05"}

@@ -1,6 +1,7 @@
 // Cards and accounts the shopper has kept at this merchant: one tap, and the security code if it is wanted.
 import {
-  complain, cvvField, expiryField, h, isolated, lookOf, mark, pageOptions, payButton, refuseFields, secretName, submit,
+  billingFields, billingSet, complain, cvvField, expiryField, h, isolated, lookOf, mark, pageOptions, payButton,
+  refuseFields, secretName, submit,
 } from "../shared.js";
 import { dropPart } from "./arrange.js";
 /** @import { Field, FramedField, Saved, SavedPart, View } from "../types.js" */
@@ -13,6 +14,9 @@ export function savedPart(view, saved) {
   const { t } = view;
   const groupName = secretName();
   const asked = h("div", { class: "wpwl-row" });
+  // The bank of a card wants the address, and none is kept with it.
+  const billing = view.config.threeDSecure && saved.kind === "card" ? billingFields(view, view.config.billing) : [];
+  const allFields = () => [...part.fields, ...billing];
   const askCvv = () => {
     if (part.cvv || !saved.cvv.length) return;
     part.cvv = cvvField(view, groupName, {
@@ -54,7 +58,7 @@ export function savedPart(view, saved) {
   offer();
   part.button = payButton(view);
   part.form = h("form", { class: "wpwl-form wpwl-form-registrations", novalidate: true, action: "#", onsubmit: (event) => { event.preventDefault(); submit(view, part); } },
-    asked, h("div", { class: "wpwl-group wpwl-group-submit" }, part.button), tools);
+    asked, billingSet(view, billing), h("div", { class: "wpwl-group wpwl-group-submit" }, part.button), tools);
   part.node = part.form;
   part.press = () => part.form.requestSubmit();
   part.configure = () => {
@@ -64,12 +68,12 @@ export function savedPart(view, saved) {
   };
   part.look = () => part.cvv && part.cvv.frame.send({ t: "style", style: lookOf(part.cvv.control) });
   part.brand = () => saved.brand;
-  part.check = () => part.fields.map((field) => /** @type {[Field, string]} */ ([field, field.frame ? field.judge() : view.t2(field.judge())])).filter(([field, text]) => { if (!text) field.fail(""); return text; });
+  part.check = () => allFields().map((field) => /** @type {[Field, string]} */ ([field, field.frame ? field.judge() : view.t2(field.judge())])).filter(([field, text]) => { if (!text) field.fail(""); return text; });
   part.send = (common) => {
-    const fields = { ...common, registrationId: saved.id, ...(part.expiry && part.expiry.values()) };
+    const fields = Object.assign({ ...common, registrationId: saved.id }, ...allFields().filter((field) => !field.frame).map((field) => field.values()));
     return part.cvv ? part.cvv.frame.post(view.gateway.path, fields) : view.gateway.post(fields);
   };
-  part.refuse = (wrong) => refuseFields(view, part.fields, wrong);
+  part.refuse = (wrong) => refuseFields(view, allFields(), wrong);
   part.clearCvv = () => part.cvv && part.cvv.frame.send({ t: "clear" });
   return part;
 }

@@ -107,6 +107,28 @@ def test_a_rejected_batch_is_rejected_with_the_orders_that_the_bank_does_not_nam
     ]
 
 
+@pytest.mark.parametrize("of_file", [False, True])
+@pytest.mark.parametrize("said", ["PDNG", "ACSP"])
+def test_an_order_that_a_report_does_not_reject_is_not_rejected_with_its_batch_or_file(
+    banked: Shop, outbox: Path, said: str, of_file: bool
+) -> None:
+    """An order's own word counts more than its batch's; what is said of the order later, decides."""
+    paid, file = filed(banked, "1.00", "2.00", "3.00")
+    batch = BankOrder.objects.get(pk=paid[0]).batch
+    told = sepa.status(
+        file.message_id,
+        group="RJCT" if of_file else "PART",
+        orders={paid[0]: ("RJCT", "AC04"), paid[1]: (said, "")},
+    )
+    within = f"<OrgnlPmtInfId>{file.message_id}-1</OrgnlPmtInfId>"
+    status = "" if of_file else "<PmtInfSts>RJCT</PmtInfSts>"
+    taken = sepa.take(told.replace(within, f"<OrgnlPmtInfId>{batch}</OrgnlPmtInfId>{status}"))
+    assert (taken.orders_changed, taken.findings) == (2, [])
+    assert [state(one) for one in paid] == ["REJECTED", "FILED", "REJECTED"]
+    sepa.take(sepa.statement([Entry(order=paid[1], amount="2.00")]))
+    assert state(paid[1]) == "BOOKED"
+
+
 def test_a_rejected_batch_with_one_order_named_gives_back_none_that_is_booked(banked: Shop, outbox: Path) -> None:
     """Some banks report a return so, long after the others were paid."""
     paid, file = filed(banked, "1.00", "2.00")
@@ -256,6 +278,22 @@ def test_a_return_that_is_booked_with_charges_is_a_chargeback_of_what_was_collec
     assert (made.amount, made.result_code) == (Decimal("92.00"), "000.100.203")
     charges = None if amount == "92.00" else Decimal("3.00")
     assert BankOrderEvent.objects.get(state="RETURNED").charges == charges
+
+
+@pytest.mark.parametrize("whole", ["95", "95.0", "95.000"])
+def test_an_entry_of_one_return_is_that_return_however_its_amount_is_written(
+    banked: Shop, outbox: Path, whole: str
+) -> None:
+    """The charges stand at the entry: 95 and 95.00 are one amount, so the entry has no other transaction."""
+    (paid,), _ = filed(banked)
+    sepa.take(sepa.statement([Entry(order=paid)], number=7))
+    returned = sepa.statement([Entry(order=paid, amount="95.00", into=False, reason="AM04")], number=8)
+    entry = '<Ntry><Amt Ccy="EUR">95.00</Amt>'
+    assert entry in returned
+    told = returned.replace(entry, entry.replace("95.00", whole)).replace("<NtryDtls>", f"{CHARGED}<NtryDtls>")
+    taken = sepa.take(told)
+    assert (taken.orders_changed, taken.findings, state(paid)) == (1, [], "RETURNED")
+    assert BankOrderEvent.objects.get(state="RETURNED").charges == Decimal("3.00")
 
 
 def test_charges_of_an_entry_of_several_returns_are_no_part_of_each(banked: Shop, outbox: Path) -> None:

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from datetime import date
+from html import unescape
 from pathlib import Path
 from uuid import UUID
 
 import pytest
+from django.urls import reverse
 
 from gateway.connectors.port import AcquirerRequest, ConnectorAccount, NotFoundAtAcquirer, VoidRefusedError
 from gateway.connectors.sepa import file_delivery
 from gateway.connectors.sepa.connector import SEPA
 from gateway.core import clock
 from gateway.core.money import Money
-from gateway.models import BankFile, BankOrder, Payment, SepaMandate
+from gateway.models import BankFile, BankOrder, Payment, Role, SepaMandate
 from gateway.timers import registry
 from tests.gateway.connectors.sepa.message_forms import CANCELLATION_FORMS, list_form_faults
 from tests.support import sepa
 from tests.support.clock import pass_time
 from tests.support.fixtures import Shop
+from tests.support.office import person, signed_in
 from tests.support.sepa import Entry
 
 pytestmark = pytest.mark.django_db
@@ -341,6 +344,79 @@ def test_an_answer_that_names_nothing_is_a_finding(cancelling: Shop) -> None:
     taken = sepa.take(sepa.resolution(order(paid).file, order(paid), status="CNCL", at="nothing"))  # type: ignore[arg-type]
     assert (taken.orders_changed, len(taken.findings)) == (0, 1)
     assert order(paid).state == State.FILED
+
+
+@pytest.mark.parametrize("named", ["batch", "file", "case: message", "case: batch", "case: request"])
+@pytest.mark.parametrize(("said", "cancelled"), [("CNCL", True), ("RJCR", False)])
+def test_a_confirmation_alone_is_about_what_its_answer_names(
+    cancelling: Shop, outbox: Path, named: str, said: str, cancelled: bool
+) -> None:
+    """Some banks answer with Sts/Conf and the case, or with details that have no status of their own."""
+    paid = filed(cancelling)
+    asked = cancel(cancelling, paid)
+    behind, request = order(paid), order(asked)
+    assert behind.file is not None
+    assert request.file is not None
+    cases = {"message": request.file.message_id, "batch": request.batch, "request": asked}
+    told = {
+        "batch": f"<OrgnlPmtInfAndSts><OrgnlPmtInfId>{behind.batch}</OrgnlPmtInfId></OrgnlPmtInfAndSts>",
+        "file": f"<OrgnlGrpInfAndSts><OrgnlMsgId>{behind.file.message_id}</OrgnlMsgId></OrgnlGrpInfAndSts>",
+    }
+    answer = sepa.resolution(behind.file, behind, status=said, at="nothing")
+    if named in told:
+        answer = answer.replace("</Sts>", f"</Sts><CxlDtls>{told[named]}</CxlDtls>")
+    else:
+        case = f"<RslvdCase><Id>{cases[named.removeprefix('case: ')]}</Id></RslvdCase>"
+        answer = answer.replace("<Sts>", f"{case}<Sts>")
+    taken = sepa.take(answer)
+    assert (taken.orders_changed, taken.findings) == (2 if cancelled else 1, [])
+    found = (order(paid).state, order(asked).state)
+    assert found == ((State.WITHDRAWN, State.CONFIRMED) if cancelled else (State.FILED, State.REJECTED))
+
+
+@pytest.mark.parametrize("case", ["another-case", "0" * 32])
+def test_a_case_that_is_not_ours_is_a_finding(cancelling: Shop, outbox: Path, case: str) -> None:
+    paid = filed(cancelling)
+    asked = cancel(cancelling, paid)
+    answer = sepa.resolution(order(paid).file, order(paid), status="CNCL", at="nothing")  # type: ignore[arg-type]
+    taken = sepa.take(answer.replace("<Sts>", f"<RslvdCase><Id>{case}</Id></RslvdCase><Sts>"))
+    assert (taken.orders_changed, len(taken.findings)) == (0, 1)
+    assert {order(paid).state, order(asked).state} == {State.FILED}
+
+
+def test_a_confirmation_beside_orders_that_are_pending_decides_none_of_them(cancelling: Shop, outbox: Path) -> None:
+    paid = filed(cancelling)
+    asked = cancel(cancelling, paid)
+    answer = sepa.resolution(order(paid).file, order(paid), status="PDCR")  # type: ignore[arg-type]
+    taken = sepa.take(answer.replace("<Conf>PDCR</Conf>", "<Conf>CNCL</Conf>"))
+    assert (taken.orders_changed, len(taken.findings)) == (0, 1)
+    assert {order(paid).state, order(asked).state} == {State.FILED}
+
+
+@pytest.mark.parametrize(
+    ("language", "refused", "returned"),
+    [
+        ("en", "PTNA: it has gone on to the next bank", "AC04: account closed"),
+        ("de", "PTNA: sie ist schon bei der nächsten Bank", "AC04: Konto aufgelöst"),
+        ("fr", "PTNA: déjà transmise à la banque suivante", "AC04: compte clôturé"),
+    ],
+)
+def test_what_a_bank_gives_as_its_reason_is_said_in_the_readers_language(
+    cancelling: Shop, outbox: Path, language: str, refused: str, returned: str
+) -> None:
+    paid = filed(cancelling)
+    asked = cancel(cancelling, paid)
+    sepa.take(sepa.resolution(order(paid).file, order(paid), status="RJCR", reason="PTNA"))  # type: ignore[arg-type]
+    sepa.take(sepa.status(order(paid).file.message_id, orders={paid: ("RJCT", "AC04")}))  # type: ignore[union-attr]
+    client = signed_in(person("clara", Role.CLERK, cancelling.merchant))
+    client.post("/admin/language", {"language": language, "next": "/admin/"})
+
+    def page(row: str, model: str = "bankorder") -> str:
+        return unescape(client.get(reverse(f"admin:gateway_{model}_change", args=[row])).content.decode())
+
+    assert refused in page(asked)
+    assert returned in page(paid)
+    assert returned in page(str(SepaMandate.objects.get().pk), "sepamandate")
 
 
 # --- what stands beside it ----------------------------------------------------------------------------------------

@@ -12,15 +12,16 @@ from uuid import UUID
 import pytest
 from django.db import connection, transaction
 
-from gateway.connectors.sepa import collection_finality, file_planning
+from gateway.connectors.sepa import collection_finality, file_planning, mandates
 from gateway.connectors.sepa.connector import SEPA
 from gateway.core import clock
 from gateway.db.statement import execute_sql
 from gateway.models import BankFile, BankMessage, BankOrder, BankOrderEvent, SepaMandate
 from tests.support import sepa
+from tests.support.client import Answer
 from tests.support.fixtures import Shop
 from tests.support.sepa import Entry
-from tests.support.threads import PATIENCE_S
+from tests.support.threads import PATIENCE_S, InThread
 
 pytestmark = pytest.mark.django_db(transaction=True)
 State = BankOrder.State
@@ -103,6 +104,29 @@ def test_a_message_that_waits_for_another_mover_is_judged_by_the_state_that_it_f
         (State.BOOKED, ""),
         (State.RETURNED, "MD06"),
     ]
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_an_id_that_two_mandates_are_given_at_once_is_given_to_one(banked: Shop, committed: bool) -> None:
+    """The other request is refused by name, and no fault that recovery has to clear up."""
+    for name in ("M-A", "M-B"):
+        sepa.debit(banked.api, bankAccount__mandate__id=name)
+    renamed = {"bankAccount__mandate__id": "M-C", "customParameters[SEPA_formerMandateId]": "M-B"}
+    second = InThread(lambda: banked.api.pay(**{**sepa.JANE, "amount": "92.00", **renamed}))
+    with transaction.atomic():
+        assert mandates.amend_mandate(SepaMandate.objects.get(mandate="M-A"), reference="M-C")
+        second.start()
+        until(lambda: waiting_for_locks() == 1)
+        transaction.set_rollback(not committed)
+    answer = second.end()
+    assert isinstance(answer, Answer), answer
+    names = set(SepaMandate.objects.values_list("mandate", flat=True))
+    if committed:
+        why = answer.body["resultDetails"]["ExtendedDescription"]
+        assert (answer.code, why) == ("800.100.205", "bankAccount.mandate.id: another mandate has that id")
+        assert names == {"M-B", "M-C"}
+    else:
+        assert (answer.status, names) == (200, {"M-A", "M-C"})
 
 
 @pytest.mark.parametrize("state", [one for one in BankFile.State if one != BankFile.State.DELIVERED])

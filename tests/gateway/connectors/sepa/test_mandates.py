@@ -22,7 +22,7 @@ from gateway.connectors.sepa.bank_reasons import BANK_REASONS, MandateEffect
 from gateway.connectors.sepa.connector import SEPA
 from gateway.connectors.sepa.creditor import parse_creditor
 from gateway.core.secret import Secret
-from gateway.models import AuditEntry, BankFile, BankOrder, Payment, Role, SepaMandate
+from gateway.models import AcquirerAccount, AuditEntry, BankFile, BankOrder, Payment, Role, SepaMandate
 from gateway.timers import registry
 from tests.gateway.connectors.sepa.test_file_planning import run
 from tests.support import sepa
@@ -537,6 +537,34 @@ def test_an_id_is_taken_within_one_creditor_of_one_merchant_only(banked: Shop, s
     assert mandates.amend_mandate(own, reference="M-C"), "of the merchant's other creditor"
     sepa.debit(banked.api, bankAccount__mandate__id="M-D")
     assert not mandates.amend_mandate(own, reference="M-D")
+
+
+def test_a_former_creditors_mandate_whose_id_is_taken_gives_way_to_a_new_one(banked: Shop) -> None:
+    """A creditor's new identifier: the merchant's own mandate of the id that the stored account's has."""
+    stored = store(banked)
+    old = SepaMandate.objects.get()
+    account = AcquirerAccount.objects.get()
+    account.settings |= {"creditorId": "NL84ZZZ09999999999", "formerCreditorId": old.creditor}
+    account.save()
+    accounts.clear_account_cache()
+    SepaMandate.objects.create(
+        merchant=banked.merchant,
+        creditor="NL84ZZZ09999999999",
+        mandate=old.mandate,
+        named_by_merchant=True,
+        recurring=True,
+        signed_on=old.signed_on,
+        iban_sealed=b"x",
+        iban_fingerprint=b"x",
+    )
+    click = {"amount": "1.00", "currency": "EUR", "paymentType": "DB", "testMode": "EXTERNAL"}
+    paid = banked.api.post(f"/v1/registrations/{stored}/payments", click)
+    assert paid.status == 200, paid
+    used = BankOrder.objects.get().mandate
+    assert used is not None
+    assert (used.creditor, used.mandate) == ("NL84ZZZ09999999999", paid.id.upper())
+    old.refresh_from_db()
+    assert old.creditor == "DE98ZZZ09999999999"
 
 
 @pytest.mark.parametrize(("day", "lapsed"), [(date(2029, 1, 15), False), (date(2029, 1, 16), True)])
