@@ -1574,6 +1574,24 @@ class Migration(migrations.Migration):
                         base_field=models.CharField(max_length=2), blank=True, default=list, size=None
                     ),
                 ),
+                (
+                    "issuer_countries",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(max_length=2), blank=True, db_default=[], default=list, size=None
+                    ),
+                ),
+                (
+                    "card_types",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(max_length=7), blank=True, db_default=[], default=list, size=None
+                    ),
+                ),
+                (
+                    "card_levels",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(max_length=128), blank=True, db_default=[], default=list, size=None
+                    ),
+                ),
                 ("max_cascades", models.PositiveSmallIntegerField(db_default=0, default=0)),
                 (
                     "choose_by",
