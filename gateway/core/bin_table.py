@@ -59,6 +59,12 @@ class BinTable:
         self._lows = [low for low, _, _ in found]
         self._highs = [high for _, high, _ in found]
         self._issuers = [issuer for _, _, issuer in found]
+        self._has_brands = any(issuer.brands for issuer in self._issuers)
+
+    @property
+    def has_brands(self) -> bool:
+        """Whether some row says which brands its cards carry."""
+        return self._has_brands
 
     def __len__(self) -> int:
         return len(self._lows)

@@ -19,6 +19,8 @@ from django.conf import settings
 from gateway.core.bin_table import TABLE_DIGITS, BinTable, Issuer, read_bin_table
 
 _DATA: Final = Path(__file__).parents[1] / "data"
+TEST_BIN_FILE: Final = _DATA / "issuers.tsv"
+"""The table of BINs of the test environment: invented banks."""
 
 ISSUER_BIN_DIGITS: Final = 6
 # Fewer digits than any card has: only a prefix is known, so lengths are not checked.
@@ -211,7 +213,14 @@ def load_bin_tables(path: str, is_live: bool) -> tuple[BinTable, ...]:
     """The operator's table of BINs, where there is one, and in the test environment the one of invented banks. Raises
     BinTableError."""
     own = (read_bin_table(Path(path), CARD_BRANDS),) if path else ()
-    return own if is_live else (*own, read_bin_table(_DATA / "issuers.tsv", CARD_BRANDS))
+    return own if is_live else (*own, read_bin_table(TEST_BIN_FILE, CARD_BRANDS))
+
+
+def are_brands_in_bin_table() -> bool:
+    """Whether the operator's table of BINs says which brands cards carry."""
+    return bool(settings.GATEWAY_BIN_FILE) and any(
+        table.has_brands for table in load_bin_tables(settings.GATEWAY_BIN_FILE, settings.IS_LIVE)
+    )
 
 
 def find_issuer(digits: str) -> Issuer | None:
