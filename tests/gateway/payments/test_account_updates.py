@@ -860,6 +860,7 @@ def test_a_number_that_does_not_open_any_more_holds_no_file_up(updating: Shop) -
     run_account_updater()
     assert (statuses(stored), statuses(other)) == (["UNANSWERED"], ["NEW_EXPIRY"])
     Registration.objects.filter(pk=other).update(means_sealed=b"broken", account_update="")
+    Registration.objects.update(account_update_due_at=None)
     AccountUpdate.objects.all().delete()
     run_account_updater()
     assert (statuses(stored), statuses(other)) == (["UNANSWERED"], ["UNANSWERED"])
