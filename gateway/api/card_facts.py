@@ -37,7 +37,7 @@ class CardFactsView(ApiView):
 
 
 def _render_facts(digits: str, order: list[str]) -> dict[str, Any]:
-    """What a card that begins with ``digits`` is; what is not known is left out. ``order``: of brands, by preference."""
+    """What a card that begins with ``digits`` is; what is not known is left out. ``order``: of brands."""
     issuer = find_issuer(digits)
     facts: dict[str, Any] = {
         "bin": digits[:BIN6_DIGITS],

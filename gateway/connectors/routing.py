@@ -54,7 +54,8 @@ SELECT
     FROM gateway_acquireraccount a WHERE a.channel_id = %(channel)s::uuid),
   (SELECT coalesce(json_agg(json_build_array(
       r.name, r.brands, r.bins, r.currencies, r.amount_from::text, r.amount_to::text, r.amount_currency, r.countries,
-      r.payment_types, r.issuer_countries, r.card_types, r.card_levels, r.max_cascades, r.choose_by, r.max_rate_loss::text, r.explored_percent,
+      r.payment_types, r.issuer_countries, r.card_types, r.card_levels, r.max_cascades, r.choose_by,
+      r.max_rate_loss::text, r.explored_percent,
       (SELECT json_agg(json_build_array(t.account_id, t.weight) ORDER BY t.position, t.id)
         FROM gateway_routingtarget t WHERE t.rule_id = r.id)) ORDER BY r.position, r.id), '[]')::text
     FROM gateway_routingrule r WHERE r.channel_id = %(channel)s::uuid AND (r.active OR %(drafts)s::boolean))

@@ -1,4 +1,4 @@
-"""Table of BINs: who issued the cards of a range of leading digits, of which kind they are, and which brands they carry.
+"""Table of BINs: who issued the cards of a range of leading digits, of which kind they are, which brands they carry.
 
 A table is a file of lines with tab-separated columns under a line of their names. ``bin``: the first 6 to 8 digits;
 ``binTo``: the last ones of the range, of as many digits, empty for one BIN. Everything else may be left out: an empty

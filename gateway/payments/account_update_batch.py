@@ -91,25 +91,26 @@ WITH looked AS MATERIALIZED (
 """
 """The stored cards of a channel that are to be looked at. ``wanted``: the updater may be asked about it; ``free_at``:
 when it may be again, by what was asked before."""
-_DUE: Final = f"""{_LOOKED}
-SELECT expiry, id FROM looked WHERE wanted AND coalesce(free_at <= %(now)s::timestamptz, true)
-ORDER BY expiry, id LIMIT %(most)s::int
-"""
-# A card that another transaction changes is left for the next run, and one that was changed is looked at as it is then.
-_POSTPONE: Final = f"""{_LOOKED}, taken AS (
-    SELECT r.id, least(
-        CASE WHEN l.wanted THEN l.free_at END,
-        %(now)s::timestamptz + CASE
-            WHEN l.expiry <= to_char(%(now)s::timestamptz + %(before)s::interval + %(every)s::interval, 'YYYY-MM')
-                THEN %(expiring)s::interval
-            ELSE %(every)s::interval END
-    ) AS look_at
-    FROM (
-        SELECT * FROM looked WHERE NOT (wanted AND coalesce(free_at <= %(now)s::timestamptz, true)) LIMIT %(most)s::int
-    ) l JOIN gateway_registration r ON r.id = l.id AND r.sequence = l.sequence
-    FOR NO KEY UPDATE OF r SKIP LOCKED
-)
-UPDATE gateway_registration r SET account_update_due_at = t.look_at FROM taken t WHERE r.id = t.id RETURNING r.id
+_IS_DUE: Final = "wanted AND coalesce(free_at <= %(now)s::timestamptz, true)"
+_DUE: Final = f"{_LOOKED} SELECT expiry, id FROM looked WHERE {_IS_DUE} ORDER BY expiry, id LIMIT %(most)s::int"  # noqa: S608
+_NOT_DUE: Final = f"""{_LOOKED}
+SELECT id, sequence, least(
+    CASE WHEN wanted THEN free_at END,
+    %(now)s::timestamptz + CASE
+        WHEN expiry <= to_char(%(now)s::timestamptz + %(before)s::interval + %(every)s::interval, 'YYYY-MM')
+            THEN %(expiring)s::interval
+        ELSE %(every)s::interval END
+) FROM looked WHERE NOT ({_IS_DUE}) LIMIT %(most)s::int
+"""  # noqa: S608 - texts of this module
+"""Cards that are not due, and when they are looked at again: for one that is near its last months, each week."""
+# A card that another transaction changes is left for the next run, and so is one that was changed since it was read.
+_POSTPONE: Final = """
+UPDATE gateway_registration r SET account_update_due_at = t.look_at FROM (
+    SELECT o.id, l.look_at
+    FROM unnest(%(ids)s::uuid[], %(sequences)s::int[], %(looks)s::timestamptz[]) AS l(id, sequence, look_at)
+    JOIN gateway_registration o ON o.id = l.id AND o.sequence = l.sequence
+    FOR NO KEY UPDATE OF o SKIP LOCKED
+) t WHERE r.id = t.id RETURNING r.id
 """
 
 
@@ -167,7 +168,13 @@ def list_due_cards() -> list[UUID]:
 
 def postpone_looks() -> int:
     """Note of the cards that were looked at and are not due when they are looked at again; returns how many."""
-    return sum(len(execute_sql(_POSTPONE, values)) for values in _list_look_values())
+    found = [row for values in _list_look_values() for row in execute_sql(_NOT_DUE, values)]
+    return sum(_postpone(found[first : first + MAX_FILE_CARDS]) for first in range(0, len(found), MAX_FILE_CARDS))
+
+
+def _postpone(rows: list[tuple[Any, ...]]) -> int:
+    ids, sequences, looks = (list(column) for column in zip(*rows, strict=True))
+    return len(execute_sql(_POSTPONE, {"ids": ids, "sequences": sequences, "looks": looks}))
 
 
 def ask_about_due_cards(_merchant: Merchant | None = None) -> int:

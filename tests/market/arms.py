@@ -360,7 +360,9 @@ class ArmRun:
         card = self._update_card(one) if self.arm.updates else one.card
         if not card:
             return IssuerAnswer(code=ACCOUNT_BLOCKS[UpdaterAnswer.CLOSED][0], response="")
-        return self._authorize(one if card == one.card else replace(one, card=card), at, authenticated=False, exemption="")
+        return self._authorize(
+            one if card == one.card else replace(one, card=card), at, authenticated=False, exemption=""
+        )
 
     def _update_card(self, one: Purchase) -> str:
         """The card that the updater names in place of a stored one, once it was asked; '' for a closed account."""

@@ -179,7 +179,8 @@ def test_each_breakdown_names_its_segments(shop: Shop) -> None:
     assert names["threeDSecure"] == {"none", "exemption", "merchant", "own proof"}
     assert names["shopper"] == {"new", "returning", "unknown"}
     assert set(names) == {"all", "brand"} | {
-        "country", "issuer", "cardType", "cardLevel", "bin", "acquirer", "hour", "day", "means", "threeDSecure", "shopper",
+        "country", "issuer", "cardType", "cardLevel", "bin", "acquirer", "hour", "day", "means",
+        "threeDSecure", "shopper",
     }  # fmt: skip
 
 

@@ -315,7 +315,9 @@ def test_a_rule_is_about_the_cards_of_some_issuers(boss: Client, shop: Shop, car
     assert answer.status_code == 302, answer.content.decode()
     rule = RoutingRule.objects.get()
     assert (rule.issuer_countries, rule.card_types, rule.card_levels) == (["GB", "FR"], ["CREDIT"], ["CLASSIC"])
-    paid = [Payment.objects.get(pk=shop.api.pay(testMode="EXTERNAL", card__number=number).id) for number in BRITISH_AND_US]
+    paid = [
+        Payment.objects.get(pk=shop.api.pay(testMode="EXTERNAL", card__number=number).id) for number in BRITISH_AND_US
+    ]
     assert [one.acquirer_merchant_id for one in paid] == [second.acquirer_merchant_id, first.acquirer_merchant_id]
     assert "issuer countries GB, FR; kinds of cards CREDIT; levels CLASSIC" in boss.get(RULES).content.decode()
     wrong = boss.post(f"{RULES}add/", rule_form(shop, (second, 1), name="Other", issuer_countries="DEU"))

@@ -505,7 +505,7 @@ def test_cards_that_expire_first_are_asked_about_first_and_more_often(updating: 
     month = clock.merchant_now(Registration.objects.get(pk=soon).merchant) + timedelta(days=30)
     Registration.objects.filter(pk=soon).update(
         account_update_due_at=None,  # as a change by the API has it
-        details={"card": {"bin": "411111", "expiryMonth": f"{month:%m}", "expiryYear": f"{month:%Y}"}}
+        details={"card": {"bin": "411111", "expiryMonth": f"{month:%m}", "expiryYear": f"{month:%Y}"}},
     )
     pass_time(updating.api, days=8)
     assert (statuses(soon), statuses(late)) == (["NO_CHANGE"] * 3, ["NO_CHANGE"] * 2)
@@ -549,7 +549,10 @@ def is_about(found: timedelta, days: int) -> bool:
 
 def test_a_card_that_is_not_due_is_looked_at_again_when_it_may_be(updating: Shop) -> None:
     year = clock.real_now().year
-    late, out = store(updating.api, PLAIN, f"{year + 8}"), store(updating.api, "4111111111111111", accountUpdater="false")
+    late, out = (
+        store(updating.api, PLAIN, f"{year + 8}"),
+        store(updating.api, "4111111111111111", accountUpdater="false"),
+    )
     month = clock.real_now() + timedelta(days=30)
     soon = store(updating.api, "4242424242424242", f"{month:%Y}", **{"card.expiryMonth": f"{month:%m}"})
     assert run_account_updater() == 3
@@ -563,7 +566,11 @@ def test_a_card_that_is_not_due_is_looked_at_again_when_it_may_be(updating: Shop
 
 @pytest.mark.parametrize(
     "change",
-    [{"accountUpdater": "true"}, {"card.number": "4111111111111111"}, {"card.expiryMonth": "06", "card.expiryYear": "2033"}],
+    [
+        {"accountUpdater": "true"},
+        {"card.number": "4111111111111111"},
+        {"card.expiryMonth": "06", "card.expiryYear": "2033"},
+    ],
     ids=["opted in", "number", "date"],
 )
 def test_a_card_that_changes_is_looked_at_anew(updating: Shop, change: dict[str, str]) -> None:
@@ -584,7 +591,7 @@ def test_the_cards_that_are_looked_at_are_found_by_an_index(updating: Shop) -> N
         stored._state.adding = True
         stored.save(force_insert=True)
     [values] = account_update_batch._list_look_values()
-    for statement in (account_update_batch._DUE, account_update_batch._POSTPONE):
+    for statement in (account_update_batch._DUE, account_update_batch._NOT_DUE):
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE gateway_registration, gateway_accountupdate, gateway_agreement")
             cursor.execute(f"EXPLAIN {statement}", values)
@@ -605,6 +612,21 @@ def test_a_card_that_somebody_changes_is_left_for_the_next_run(committed: Shop) 
     assert Registration.objects.get(pk=held).account_update_due_at is None
     assert is_about(look_at(free), 30)
     assert account_update_batch.postpone_looks() == 1
+
+
+def test_a_card_that_changes_while_it_is_looked_at_is_looked_at_again(
+    updating: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = store(updating.api, PLAIN, accountUpdater="false")
+    postpone = account_update_batch._postpone
+
+    def opt_in_before(rows: list[tuple[Any, ...]]) -> int:
+        updating.api.post(f"/v1/registrations/{stored}", {"accountUpdater": "true"})
+        return postpone(rows)
+
+    monkeypatch.setattr(account_update_batch, "_postpone", opt_in_before)
+    assert account_update_batch.postpone_looks() == 0
+    assert list_due_cards() == [UUID(stored)]
 
 
 def _postpone_elsewhere() -> int:

@@ -175,7 +175,9 @@ def issuers_of_test_cards() -> str:
         issuer = find_issuer(line.partition("\t")[0])
         assert issuer is not None
         regulated = "yes" if issuer.regulated else "no"
-        rows.append(f"| `{issuer.bin}` | {issuer.bank} | {issuer.country} | {issuer.type} | {issuer.level} | {regulated} |")
+        rows.append(
+            f"| `{issuer.bin}` | {issuer.bank} | {issuer.country} | {issuer.type} | {issuer.level} | {regulated} |"
+        )
     return "\n".join(rows)
 
 
