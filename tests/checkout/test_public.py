@@ -240,7 +240,7 @@ def test_a_card_form_takes_few_bytes(api: Api, locale: str) -> None:
 
 @pytest.mark.django_db
 def test_the_hosted_field_learns_by_six_digits_which_brands_a_card_carries(shop: Shop, tmp_path: Path) -> None:
-    checkout = open_checkout(shop.api)
+    checkout = open_checkout(shop.api).checkout
     path = f"/v1/checkouts/{checkout}/card-brands"
     assert "cardBrands" not in Client().get(f"/v1/checkouts/{checkout}/config").json()
     with write_bin_file(tmp_path, "420000\t\tBank\tDE\tDEBIT\tGOLD\t\tVISA CARTEBANCAIRE"):
@@ -255,7 +255,7 @@ def test_the_hosted_field_learns_by_six_digits_which_brands_a_card_carries(shop:
 @pytest.mark.django_db
 @pytest.mark.parametrize("value", ["42000", "4200000", "42000000", "4200000000000000", "42000x", "", "٤٢٠٠٠٠"])
 def test_the_hosted_field_is_answered_by_six_digits_only(shop: Shop, value: str) -> None:
-    answer = Client().get(f"/v1/checkouts/{open_checkout(shop.api)}/card-brands", {"card.bin": value})
+    answer = Client().get(f"/v1/checkouts/{open_checkout(shop.api).checkout}/card-brands", {"card.bin": value})
     assert answer.status_code == 400
     assert answer.json()["result"]["parameterErrors"] == [
         {"name": "card.bin", "message": "must be the first six digits of a card number, never more"}
