@@ -320,7 +320,7 @@ def test_a_rule_is_about_the_cards_of_some_issuers(boss: Client, shop: Shop, car
     ]
     assert [one.acquirer_merchant_id for one in paid] == [second.acquirer_merchant_id, first.acquirer_merchant_id]
     assert "issuer countries GB, FR; kinds of cards CREDIT; levels CLASSIC" in boss.get(RULES).content.decode()
-    wrong = boss.post(f"{RULES}add/", rule_form(shop, (second, 1), name="Other", issuer_countries="DEU"))
+    wrong = boss.post(f"{RULES}add/", rule_form(shop, (second, 1), name="Other", issuer_countries="de"))
     assert "two letters" in wrong.content.decode()
 
 
