@@ -300,12 +300,17 @@ class ArmRun:
         """A purchase, with everything that happens while its shopper waits."""
         if one.by_merchant:
             self.charges.append(one.order)
+            one = self._refresh(one)
+            if not one.card:
+                self._finish_charge(one, _CLOSED, one.at, tried=1, until=one.at)
+                return
         if not self._may(one, one.at):
             if one.by_merchant:
                 self._finish_charge(one, _GUARDED, one.at, tried=1, until=one.at + NEXT_RUN)
             return
         if one.by_merchant:
-            self._finish_charge(one, self._charge(one, one.at), one.at, tried=1, until=one.at + NEXT_RUN)
+            answer = self._authorize(one, one.at, authenticated=False, exemption="")
+            self._finish_charge(one, answer, one.at, tried=1, until=one.at + NEXT_RUN)
             return
         answer = self._pay(one)
         if is_approved(answer.code):
@@ -355,14 +360,11 @@ class ArmRun:
 
     # --- a stored card ----------------------------------------------------------------------------------------------
 
-    def _charge(self, one: Purchase, at: datetime) -> IssuerAnswer:
-        """A subscription's charge with the stored card, as the account updater knows it."""
+    def _refresh(self, one: Purchase) -> Purchase:
+        """A subscription's charge with the stored card as the account updater knows it, without one where its account
+        is closed. The guard judges the card that is charged."""
         card = self._update_card(one) if self.arm.updates else one.card
-        if not card:
-            return IssuerAnswer(code=ACCOUNT_BLOCKS[UpdaterAnswer.CLOSED][0], response="")
-        return self._authorize(
-            one if card == one.card else replace(one, card=card), at, authenticated=False, exemption=""
-        )
+        return one if card == one.card else replace(one, card=card)
 
     def _update_card(self, one: Purchase) -> str:
         """The card that the updater names in place of a stored one, once it was asked; '' for a closed account."""
@@ -510,7 +512,7 @@ class ArmRun:
             self._finish_charge(one, _GUARDED, later.at, tried=later.tried + 1, until=later.until)
             return
         self.tally.retries += 1
-        answer = self._charge(one, later.at)
+        answer = self._authorize(one, later.at, authenticated=False, exemption="")
         issuer, when = name_retry_issuer(one.card[:6]), later.at
         if self.arm.learns:
             key = (later.answer.code, later.answer.advice, issuer, when.day, when.isoweekday(), when.hour)
@@ -521,6 +523,7 @@ class ArmRun:
 MIN_LIMIT: Final = min(limit.declines for limit in RETRY_LIMITS) - 1
 _ANYBODY: Final = UUID(int=0)
 _GUARDED: Final = IssuerAnswer(code=RETRY_LATER_CODE, response="")
+_CLOSED: Final = IssuerAnswer(code=ACCOUNT_BLOCKS[UpdaterAnswer.CLOSED][0], response="")
 
 
 def _route_facts(one: Purchase) -> ChoiceFacts:

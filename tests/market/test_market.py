@@ -41,7 +41,7 @@ def test_each_arm_does_what_it_is_named_after_and_nothing_else(runs: dict[str, A
         difference, _, _ = compare_paired(runs[name].tally.won, today.won, charges)
         assert difference > 0, name
         assert runs[name].tally.challenges == today.challenges
-    assert runs["account updater"].tally.attempts < today.attempts, "closed cards are not charged"
+    assert "" in runs["account updater"]._updated.values(), "closed cards are not charged"
     assert not runs["today"].charges or runs["all together"].charges == runs["today"].charges
 
 
