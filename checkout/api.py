@@ -7,6 +7,7 @@ read what decisions, section 7, allow. Source: Part A, Endpoints; rulings D3, D4
 from __future__ import annotations
 
 import gzip
+import re
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, ClassVar, Final
@@ -51,6 +52,7 @@ from gateway.catalogue.parse import (
 )
 from gateway.catalogue.typed_pairs import ParameterPairs, reveal_text
 from gateway.core import clock, languages
+from gateway.core.brands import find_issuer
 from gateway.core.compact_json import encode_json
 from gateway.core.masking import mask_text
 from gateway.core.result_codes import AWAITING_SHOPPER_CODE, CONCURRENT_UPDATE_CODE
@@ -74,6 +76,7 @@ CORS_HEADERS: Final = {"Access-Control-Allow-Origin": "*"}
 MAX_CHECKOUT_FORM_BYTES: Final = 256 * 1024
 """A page's form is small: the longest wallet tokens take 16 KiB."""
 _NOBODY: Final = UUID(int=0)
+_BIN6: Final = re.compile("[0-9]{6}")
 
 
 class CheckoutApiView(IdempotentPostView):
@@ -313,6 +316,21 @@ class CheckoutConfigView(PublicApiView):
         )
         asks = normalize_boolean(request.GET.get("billing", "")) == "true"
         return "000.000.100", widget_responses.render_form_config(row, wanted, locale, asks_address=asks)
+
+
+class CardBrandsView(PublicApiView):
+    """GET /v1/checkouts/{id}/card-brands: which brands the cards that begin with six digits carry, for the number's
+    hosted field. Empty where the table of BINs does not say."""
+
+    def render_fields(self, row: Checkout, request: HttpRequest) -> tuple[str, dict[str, Any]]:
+        if session.is_checkout_expired(row):
+            raise session.build_checkout_not_found()
+        digits = request.GET.get("card.bin", "")
+        if not _BIN6.fullmatch(digits):
+            message = "must be the first six digits of a card number, never more"
+            raise InvalidParametersError([ParameterError(name="card.bin", message=message, known=True)])
+        issuer = find_issuer(digits)
+        return "000.000.100", {"brands": list(issuer.brands) if issuer is not None else []}
 
 
 class CheckoutStateView(PublicApiView):

@@ -12,6 +12,7 @@ urlpatterns = [
     path("checkouts/<str:target>/payment", api.CheckoutPaymentView.as_view()),
     path("checkouts/<str:target>/registration", api.CheckoutRegistrationView.as_view()),
     path("checkouts/<str:target>/config", api.CheckoutConfigView.as_view()),
+    path("checkouts/<str:target>/card-brands", api.CardBrandsView.as_view()),
     path("checkouts/<str:target>/state", api.CheckoutStateView.as_view()),
     path("checkouts/<str:target>/wallet-session", wallet_api.WalletSessionView.as_view()),
     path("paymentLinks", payment_link_api.PaymentLinksView.as_view()),

@@ -92,6 +92,8 @@ def render_form_config(
         "test": not settings.IS_LIVE,
         "shopperResultUrl": prepared.get("shopperResultUrl"),
     }
+    if brands.are_brands_in_bin_table():
+        body["cardBrands"] = f"v1/checkouts/{row.public_id}/card-brands"
     if not settings.IS_LIVE:
         body["hidden"] = [{"code": code, "reason": reason} for code, reason in offer.hidden.items()]
     return body

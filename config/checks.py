@@ -19,6 +19,8 @@ from django.db import DatabaseError
 from chargebacks.alert_intake import parse_provider_secrets
 from config.launcher.errors import LaunchError
 from config.launcher.programs import WEB_TIMEOUT_S, max_threads_per_account, read_web_threads
+from gateway.core.bin_table import BinTableError
+from gateway.core.brands import load_bin_tables
 from gateway.db.environment import find_history_fault
 from gateway.notifications.retry_schedule import WEBHOOK_GIVE_UP_AFTER
 from gateway.portal.documents import list_documents
@@ -119,6 +121,16 @@ def check_threads_per_account(app_configs: Sequence[AppConfig] | None, **kwargs:
             id="tollhouse.W020",
         )
     ]
+
+
+@register()
+def check_bin_file(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """The operator's table of BINs can be read: a payment is not where a wrong line should be found."""
+    try:
+        load_bin_tables(settings.GATEWAY_BIN_FILE, settings.IS_LIVE)
+    except BinTableError as fault:
+        return [Error(f"GATEWAY_BIN_FILE, {settings.GATEWAY_BIN_FILE}: {fault}.", id="tollhouse.E051")]
+    return []
 
 
 @register()

@@ -60,6 +60,11 @@ GATEWAY_TOKEN_SERVICE: str = env.str("GATEWAY_TOKEN_SERVICE", default="")
 # The account updater of the card networks, package.module:NAME. Empty: the simulated one, and none in live.
 GATEWAY_ACCOUNT_UPDATER: str = env.str("GATEWAY_ACCOUNT_UPDATER", default="")
 
+# --- card facts -------------------------------------------------------------------------------------------------
+# The table of BINs: issuers, countries, kinds and levels of cards (docs/card-facts.md). Empty: none in live, and in the
+# test environment invented banks alone, which a file adds to.
+GATEWAY_BIN_FILE: str = env.str("GATEWAY_BIN_FILE", default="")
+
 # --- limits -----------------------------------------------------------------------------------------------------
 # Largest body, bytes: twice a cart of 1,000 items with every field.
 GATEWAY_MAX_BODY_BYTES: int = env.int("GATEWAY_MAX_BODY_BYTES", default=4 * 1024 * 1024)

@@ -715,6 +715,42 @@ export interface Settlements {
   readonly [name: string]: any;
 }
 
+/** What the table of BINs knows of the cards that begin so. A fact that is missing is not known. */
+export interface CardFacts {
+  /** The first six digits. */
+  readonly bin: string;
+  /** What one card carries; the first is the one you prefer. Empty: no brand is known. */
+  readonly brands: string[];
+  /** Who issued the card: bank, phone, website. */
+  readonly issuer?: any;
+  /** Where. */
+  readonly issuerCountry?: string;
+  /** CREDIT, DEBIT or PREPAID. */
+  readonly type?: string;
+  /** E.g. CLASSIC. */
+  readonly level?: string;
+  /** Whether its interchange is regulated. */
+  readonly regulatedFlag?: string;
+  /** What the API has besides. */
+  readonly [name: string]: any;
+}
+
+/** What is known of a card. */
+export interface CardFactsAnswer {
+  readonly card: CardFacts;
+  /** Names that were sent and that nothing knows; they changed nothing. */
+  readonly ignoredParameters?: string[];
+  readonly result: Result;
+  /** Which build answered. */
+  readonly buildNumber: string;
+  /** When, in UTC. */
+  readonly timestamp: string;
+  /** The request's own number: quote it when you ask us. */
+  readonly ndc: string;
+  /** What the API has besides. */
+  readonly [name: string]: any;
+}
+
 /** A share with its interval; missing where nothing was counted. */
 export interface RateInterval {
   /** Percent. */
@@ -1936,6 +1972,8 @@ export interface PaymentRequest {
   standingInstruction?: StandingInstructionParameters;
   /** Optional. Format: 000.100.2 followed by two digits. Why the payment was charged back. */
   chargebackResultCode?: string;
+  /** Optional. Format: true or false. 1 and 0 in their place, and any letter case, are taken and come back as true or false. false: the holder wants no updates of the stored card by the card networks' account updater. */
+  accountUpdater?: boolean;
 }
 
 export interface FollowUpRequest {
@@ -2117,6 +2155,8 @@ export interface CheckoutRequest {
   /** Optional. Format: 000.100.2 followed by two digits. Why the payment was charged back. */
   chargebackResultCode?: string;
   registrations?: RegistrationsParameters[];
+  /** Optional. Format: true or false. 1 and 0 in their place, and any letter case, are taken and come back as true or false. false: the holder wants no updates of the stored card by the card networks' account updater. */
+  accountUpdater?: boolean;
 }
 
 export interface UpdateCheckoutRequestCardParameters {
@@ -2217,6 +2257,8 @@ export interface UpdateCheckoutRequest {
   /** Optional. Format: 000.100.2 followed by two digits. Why the payment was charged back. */
   chargebackResultCode?: string;
   registrations?: RegistrationsParameters[];
+  /** Optional. Format: true or false. 1 and 0 in their place, and any letter case, are taken and come back as true or false. false: the holder wants no updates of the stored card by the card networks' account updater. */
+  accountUpdater?: boolean;
 }
 
 export interface PaymentLinksRequest {
@@ -3073,6 +3115,17 @@ export interface QueryRecordRequest {
   includeLinkedTransactions?: boolean;
 }
 
+export interface CardFactsRequestCardParameters {
+  /** Required. Format: N6-8. The first digits of the number. The whole number is refused. */
+  bin: string;
+}
+
+export interface CardFactsRequest {
+  /** Required. Format: AN 32, lowercase hexadecimal. The channel; the merchant entity where channel dispatching is active. */
+  entityId?: string;
+  card?: CardFactsRequestCardParameters;
+}
+
 export interface SettlementsRequestDateParameters {
   /** Required. Format: date. */
   from: string;
@@ -3179,8 +3232,8 @@ export interface ApprovalsRequest {
   /** Required. Format: AN 32, lowercase hexadecimal. The channel; the merchant entity where channel dispatching is active. */
   entityId?: string;
   date?: ApprovalsRequestDateParameters;
-  /** Optional. Format: all, day, hour, brand, country, issuer, bin, acquirer, means, threeDSecure or shopper. Default: all. What the figures are divided by. */
-  groupBy?: "all" | "day" | "hour" | "brand" | "country" | "issuer" | "bin" | "acquirer" | "means" | "threeDSecure" | "shopper";
+  /** Optional. Format: all, day, hour, brand, country, issuer, cardType, cardLevel, bin, acquirer, means, threeDSecure or shopper. Default: all. What the figures are divided by. */
+  groupBy?: "all" | "day" | "hour" | "brand" | "country" | "issuer" | "cardType" | "cardLevel" | "bin" | "acquirer" | "means" | "threeDSecure" | "shopper";
   /** Optional. Format: A3 ISO 4217. Only payments in this currency. */
   currency?: string;
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.urls import path
 
 from gateway.api import (
+    card_facts,
     clock,
     developer,
     payments,
@@ -36,6 +37,7 @@ urlpatterns = [
     *schedule_urlpatterns,
     path("query", query.QueryView.as_view()),
     path("query/<str:target>", query.TransactionView.as_view()),
+    path("cardFacts", card_facts.CardFactsView.as_view()),
     path("resultcodes", result_codes.ResultCodesView.as_view()),
     path("test/clock", clock.ClockView.as_view()),
     path("test/network-tokens/<str:target>", sandbox.NetworkTokenView.as_view()),

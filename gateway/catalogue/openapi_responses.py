@@ -503,6 +503,24 @@ RESPONSE_SCHEMAS: Final[Mapping[str, ResponseSchema]] = {
         ["id", "date", "currency", "amount", "fee", "count", "records"],
         "What an institute paid out at once.",
     ),
+    "CardFactsAnswer": _envelope({"card": _ref("schemas", "CardFacts")}, ["card"], "What is known of a card."),
+    "CardFacts": _object(
+        {
+            "bin": _text("The first six digits.", "^[0-9]{6}$"),
+            "brands": {
+                "type": "array",
+                "items": _text("A brand."),
+                "description": "What one card carries; the first is the one you prefer. Empty: no brand is known.",
+            },
+            "issuer": _map("Who issued the card: bank, phone, website.", {"type": "string"}),
+            "issuerCountry": _text("Where.", "^[A-Z]{2}$"),
+            "type": _text("CREDIT, DEBIT or PREPAID."),
+            "level": _text("E.g. CLASSIC."),
+            "regulatedFlag": _text("Whether its interchange is regulated.", "^(?:true|false)$"),
+        },
+        ["bin", "brands"],
+        "What the table of BINs knows of the cards that begin so. A fact that is missing is not known.",
+    ),
     "ApprovalRates": _envelope(
         {
             "groupBy": _text("What the figures are divided by."),
@@ -662,6 +680,7 @@ _BODIES: Final[Mapping[str, str]] = {
     "settlements": "Settlements",
     "settlement": "SettlementRecords",
     "approvals": "ApprovalRates",
+    "card-facts": "CardFactsAnswer",
     "aggregations": "Settlements",
     "aggregation": "SettlementRecords",
     "aggregations-page": "Settlements",

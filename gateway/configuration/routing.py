@@ -13,6 +13,7 @@ from typing import Any, Final
 from gateway.configuration.section import ConfigurationSection, ConfigurationTarget
 from gateway.connectors.routing_rules import MIN_BIN_DIGITS, ROUTING_BIN_DIGITS
 from gateway.core import document as d
+from gateway.core.bin_table import CARD_TYPES, MAX_BIN_TEXT_CHARS
 from gateway.core.brands import PAYMENT_BRANDS
 from gateway.core.money import format_amount
 from gateway.models import AcquirerAccount, RoutingRule, RoutingTarget
@@ -21,6 +22,7 @@ from gateway.models.routing import MAX_EXPLORED_PERCENT, MAX_RATE_LOSS, MAX_RULE
 MAX_ROUTING_RULES: Final = 200
 MAX_ROUTING_TARGETS: Final = 20
 MAX_ROUTING_BINS: Final = 500
+MAX_ROUTING_LEVELS: Final = 50
 MAX_TARGET_WEIGHT: Final = 1_000
 CHOICES: Final = ("cheapest", "rate")
 FIRST_PAYMENT_TYPES: Final = ("PA", "DB", "CD", "RG")
@@ -46,6 +48,9 @@ def _bin_range(value: Any, path: str, faults: d.DocumentFaults) -> Any:
     return f"{low}-{high or low}"
 
 
+_COUNTRIES: Final = d.list_shape(
+    d.text_shape(2, 2, "[A-Z]{2}", says="a country of two letters, e.g. DE"), most=250, distinct=True
+)
 _WHEN: Final = d.object_shape(
     brands=d.optional_member(
         d.list_shape(d.choice_shape(*PAYMENT_BRANDS), most=len(PAYMENT_BRANDS), distinct=True), ()
@@ -55,12 +60,14 @@ _WHEN: Final = d.object_shape(
     amountFrom=d.optional_member(d.amount_shape),
     amountTo=d.optional_member(d.amount_shape),
     amountCurrency=d.optional_member(d.currency_shape, ""),
-    countries=d.optional_member(
-        d.list_shape(d.text_shape(2, 2, "[A-Z]{2}", says="a country of two letters, e.g. DE"), most=250, distinct=True),
-        (),
-    ),
+    countries=d.optional_member(_COUNTRIES, ()),
     paymentTypes=d.optional_member(
         d.list_shape(d.choice_shape(*FIRST_PAYMENT_TYPES), most=len(FIRST_PAYMENT_TYPES), distinct=True), ()
+    ),
+    issuerCountries=d.optional_member(_COUNTRIES, ()),
+    cardTypes=d.optional_member(d.list_shape(d.choice_shape(*CARD_TYPES), most=len(CARD_TYPES), distinct=True), ()),
+    cardLevels=d.optional_member(
+        d.list_shape(d.text_shape(1, MAX_BIN_TEXT_CHARS), most=MAX_ROUTING_LEVELS, distinct=True), ()
     ),
 )
 
@@ -151,7 +158,8 @@ def _unknown_accounts(value: Mapping[str, Any], there: Mapping[tuple[str, str], 
 _COLUMNS: Final = {
     "brands": "brands", "bins": "bins", "currencies": "currencies", "amountFrom": "amount_from",
     "amountTo": "amount_to", "amountCurrency": "amount_currency", "countries": "countries",
-    "paymentTypes": "payment_types",
+    "paymentTypes": "payment_types", "issuerCountries": "issuer_countries", "cardTypes": "card_types",
+    "cardLevels": "card_levels",
 }  # fmt: skip
 """Condition → column."""
 

@@ -54,7 +54,8 @@ SELECT
     FROM gateway_acquireraccount a WHERE a.channel_id = %(channel)s::uuid),
   (SELECT coalesce(json_agg(json_build_array(
       r.name, r.brands, r.bins, r.currencies, r.amount_from::text, r.amount_to::text, r.amount_currency, r.countries,
-      r.payment_types, r.max_cascades, r.choose_by, r.max_rate_loss::text, r.explored_percent,
+      r.payment_types, r.issuer_countries, r.card_types, r.card_levels, r.max_cascades, r.choose_by,
+      r.max_rate_loss::text, r.explored_percent,
       (SELECT json_agg(json_build_array(t.account_id, t.weight) ORDER BY t.position, t.id)
         FROM gateway_routingtarget t WHERE t.rule_id = r.id)) ORDER BY r.position, r.id), '[]')::text
     FROM gateway_routingrule r WHERE r.channel_id = %(channel)s::uuid AND (r.active OR %(drafts)s::boolean))
@@ -159,6 +160,9 @@ def _rule(
     amount_currency: str,
     countries: list[str],
     types: list[str],
+    issuer_countries: list[str],
+    card_types: list[str],
+    card_levels: list[str],
     max_cascades: int,
     choose_by: str,
     max_rate_loss: str,
@@ -175,6 +179,9 @@ def _rule(
         amount_to=Decimal(amount_to) if amount_to is not None else None,
         countries=frozenset(countries),
         payment_types=frozenset(types),
+        issuer_countries=frozenset(issuer_countries),
+        card_types=frozenset(card_types),
+        card_levels=frozenset(card_levels),
         max_cascades=max_cascades,
         policy=ChoicePolicy(by=choose_by, max_rate_loss=Decimal(max_rate_loss), explored_percent=explored_percent)
         if choose_by

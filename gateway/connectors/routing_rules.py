@@ -24,7 +24,8 @@ from gateway.connectors.account_choice import (
 )
 from gateway.connectors.capabilities import SentParameters, find_needed, find_unsendable
 from gateway.connectors.port import Connector
-from gateway.core.brands import PAYMENT_BRANDS
+from gateway.core.bin_table import Issuer
+from gateway.core.brands import PAYMENT_BRANDS, find_issuer
 
 ROUTING_BIN_DIGITS: Final = 11
 MIN_BIN_DIGITS: Final = 6
@@ -94,8 +95,9 @@ class RuleTarget:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteRule:
     """Conditions and target accounts of one rule. ``bins``: (from, to) of leading digits, both included. An empty
-    condition always matches. ``max_cascades``: to how many further accounts a declined payment may go on.
-    ``policy``: how its accounts are chosen."""
+    condition always matches. ``issuer_countries``, ``card_types``, ``card_levels``: by the table of BINs.
+    ``max_cascades``: to how many further accounts a declined payment may go on. ``policy``: how its accounts are
+    chosen."""
 
     name: str
     targets: tuple[RuleTarget, ...] = ()
@@ -107,6 +109,9 @@ class RouteRule:
     amount_currency: str = ""
     countries: frozenset[str] = frozenset()
     payment_types: frozenset[str] = frozenset()
+    issuer_countries: frozenset[str] = frozenset()
+    card_types: frozenset[str] = frozenset()
+    card_levels: frozenset[str] = frozenset()
     max_cascades: int = 0
     policy: ChoicePolicy | None = None
 
@@ -191,6 +196,16 @@ def _matches_bins(rule: RouteRule, facts: RoutingFacts) -> bool | None:
     return False if all(outside for _, outside in sides) else None
 
 
+def _matches_issuer(value: Callable[[Issuer], str], wanted: frozenset[str], facts: RoutingFacts) -> bool | None:
+    """Whether a fact of the card's issuer is one of those wanted; where no table of BINs knows it, it is not."""
+    if not wanted:
+        return True
+    if facts.digits is None:
+        return None
+    issuer = find_issuer(facts.digits)
+    return issuer is not None and value(issuer) in wanted
+
+
 def _matches_amount(rule: RouteRule, facts: RoutingFacts) -> bool | None:
     if rule.amount_from is None and rule.amount_to is None:
         return True
@@ -210,6 +225,9 @@ ROUTING_CONDITIONS: Final[Mapping[str, Callable[[RouteRule, RoutingFacts], bool 
     "amount": _matches_amount,
     "countries": lambda rule, facts: _matches_set(facts.country, rule.countries),
     "paymentTypes": lambda rule, facts: _matches_set(facts.payment_type, rule.payment_types),
+    "issuerCountries": lambda rule, facts: _matches_issuer(lambda one: one.country, rule.issuer_countries, facts),
+    "cardTypes": lambda rule, facts: _matches_issuer(lambda one: one.type, rule.card_types, facts),
+    "cardLevels": lambda rule, facts: _matches_issuer(lambda one: one.level, rule.card_levels, facts),
 }
 """Condition name → whether it matches; None: not known yet."""
 

@@ -1,11 +1,11 @@
 """Payment brands: which brand a card number belongs to, what its cards look like, and who issued them.
 
-Brands are in `data/brands.json` (the widget reads the same file), issuers in `data/issuers.tsv`. An unknown brand
-code is not a format error: `find_brand()` returns None and the caller refuses the payment with 600.200.200.
+Brands are in `data/brands.json` (the widget reads the same file), issuers in the operator's table of BINs and, in the
+test environment, in `data/issuers.tsv`. An unknown brand code is not a format error: `find_brand()` returns None and
+the caller refuses the payment with 600.200.200.
 Source: Part A, Basic payment (paymentBrand); Part B, Query (paymentMethods), Payment response (card.*).
 """
 
-import csv
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+from django.conf import settings
+
+from gateway.core.bin_table import TABLE_DIGITS, BinTable, Issuer, read_bin_table
+
 _DATA: Final = Path(__file__).parents[1] / "data"
+TEST_BIN_FILE: Final = _DATA / "issuers.tsv"
+"""The table of BINs of the test environment: invented banks."""
 
 ISSUER_BIN_DIGITS: Final = 6
 # Fewer digits than any card has: only a prefix is known, so lengths are not checked.
@@ -71,20 +77,6 @@ class CardBrand(Brand):
     luhn: bool
     beside: tuple[str, ...]
     after_scheme: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Issuer:
-    """The issuer of one BIN. `type` is CREDIT, DEBIT or PREPAID; `country` ISO 3166-1 alpha-2."""
-
-    bin: str
-    bank: str
-    phone: str
-    website: str
-    type: str
-    level: str
-    regulated: bool
-    country: str
 
 
 def _parse_range(text: str) -> tuple[str, str]:
@@ -172,14 +164,29 @@ def detect_brand(pan: str, order: Sequence[str] = ()) -> str | None:
     return next((code for code in order if code in carried), best)
 
 
+def _may_carry(card: CardBrand, pan: str) -> bool:
+    """Whether a number, or its first digits, may be one of the brand's."""
+    return _longest_prefix(card.ranges, pan) > 0 and (len(pan) < _MIN_CARD_DIGITS or len(pan) in card.lengths)
+
+
 def detect_carried_brands(pan: str) -> tuple[str, ...]:
-    """The best match of `detect_brands` and those of the others that one card may carry beside it. The hosted field of
-    the number decides the same way."""
+    """The brands that one card carries. Where a table of BINs says which, those of them that the number fits; else the
+    best match of `detect_brands` and those of the others that may stand beside it, as the hosted field decides."""
+    issuer = find_issuer(pan)
+    if issuer is not None and issuer.brands:
+        told = tuple(code for code in issuer.brands if _may_carry(CARD_BRANDS[code], pan))
+        if told:
+            return told
     best, *others = detect_brands(pan) or ("",)
     if not best:
         return ()
     beside = CARD_BRANDS[best].beside
     return (best, *(code for code in others if code in beside or best in CARD_BRANDS[code].beside))
+
+
+def order_brands(carried: Sequence[str], order: Sequence[str]) -> list[str]:
+    """The brands of a card, those of the merchant's ``order`` first, as the hosted field offers them."""
+    return sorted(carried, key=lambda code: order.index(code) if code in order else len(order))
 
 
 def prefix_fits_brand(code: str, prefix: str, length: int) -> bool:
@@ -201,27 +208,29 @@ def is_cvv_required(code: str) -> bool:
     return card is not None and 0 not in card.cvv_lengths
 
 
-@lru_cache(maxsize=1)
-def _load_issuers() -> Mapping[str, Issuer]:
-    with (_DATA / "issuers.tsv").open(encoding="utf-8", newline="") as lines:
-        rows = csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
-        return MappingProxyType(
-            {
-                row["bin"]: Issuer(
-                    bin=row["bin"],
-                    bank=row["bank"],
-                    phone=row["phone"],
-                    website=row["website"],
-                    type=row["type"],
-                    level=row["level"],
-                    regulated=row["regulated"] == "true",
-                    country=row["country"],
-                )
-                for row in rows
-            }
-        )
+@lru_cache(maxsize=4)
+def load_bin_tables(path: str, is_live: bool) -> tuple[BinTable, ...]:
+    """The operator's table of BINs, where there is one, and in the test environment the one of invented banks. Raises
+    BinTableError."""
+    own = (read_bin_table(Path(path), CARD_BRANDS),) if path else ()
+    return own if is_live else (*own, read_bin_table(TEST_BIN_FILE, CARD_BRANDS))
 
 
-def find_issuer(bin6: str) -> Issuer | None:
-    """The issuer of a number's first six digits (more may be given); None when the file does not list it."""
-    return _load_issuers().get(bin6[:ISSUER_BIN_DIGITS])
+def are_brands_in_bin_table() -> bool:
+    """Whether the operator's table of BINs says which brands cards carry."""
+    return bool(settings.GATEWAY_BIN_FILE) and any(
+        table.has_brands for table in load_bin_tables(settings.GATEWAY_BIN_FILE, settings.IS_LIVE)
+    )
+
+
+def find_issuer(digits: str) -> Issuer | None:
+    """The facts of a number's first digits, six or more; None where no table knows them."""
+    return _find_issuer(digits[:TABLE_DIGITS], settings.GATEWAY_BIN_FILE, settings.IS_LIVE)
+
+
+@lru_cache(maxsize=4_096)
+def _find_issuer(digits: str, path: str, is_live: bool) -> Issuer | None:
+    for table in load_bin_tables(path, is_live):
+        if (found := table.find_issuer(digits)) is not None:
+            return found
+    return None

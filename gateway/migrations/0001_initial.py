@@ -3,6 +3,7 @@ import django.contrib.postgres.fields
 import django.contrib.postgres.indexes
 import django.core.validators
 import django.db.models.deletion
+import django.db.models.functions.comparison
 import django.db.models.functions.datetime
 import gateway.core.identifiers
 import gateway.models.access
@@ -1573,6 +1574,24 @@ class Migration(migrations.Migration):
                         base_field=models.CharField(max_length=2), blank=True, default=list, size=None
                     ),
                 ),
+                (
+                    "issuer_countries",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(max_length=2), blank=True, db_default=[], default=list, size=None
+                    ),
+                ),
+                (
+                    "card_types",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(max_length=7), blank=True, db_default=[], default=list, size=None
+                    ),
+                ),
+                (
+                    "card_levels",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(max_length=128), blank=True, db_default=[], default=list, size=None
+                    ),
+                ),
                 ("max_cascades", models.PositiveSmallIntegerField(db_default=0, default=0)),
                 (
                     "choose_by",
@@ -2746,9 +2765,18 @@ class Migration(migrations.Migration):
                 ("merchant_use_code", models.CharField(db_default="", default="", max_length=11)),
                 ("account_update", models.CharField(db_default="", default="", max_length=14)),
                 ("account_updated_at", models.DateTimeField(null=True)),
+                ("account_update_due_at", models.DateTimeField(null=True)),
             ],
             options={
-                "indexes": [models.Index(fields=["merchant", "-created_at"], name="registration_merchant_time")],
+                "indexes": [
+                    models.Index(fields=["merchant", "-created_at"], name="registration_merchant_time"),
+                    models.Index(
+                        models.F("channel"),
+                        django.db.models.functions.comparison.Coalesce("account_update_due_at", "created_at"),
+                        condition=models.Q(("means", "card"), ("status", "ACTIVE")),
+                        name="registration_account_update",
+                    ),
+                ],
                 "constraints": [
                     models.CheckConstraint(
                         condition=models.Q(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.db import models
+from django.db.models.functions import Coalesce
 from django.utils.translation import gettext_lazy as _
 
 from gateway.core import identifiers
@@ -19,8 +20,9 @@ class Registration(models.Model):
     ``sequence`` counts its changes: each expects the number it read. ``retain_until``: past it the registration
     cannot be used; None keeps it for good. ``merchant_use_blocked_at``: since then merchant-initiated payments with it
     are declined with ``merchant_use_code``, until its holder makes a new agreement. ``account_update``: the last thing
-    that the account updater said of its card, since the merchant changed it; ``account_updated_at``: when. Times are
-    the merchant's clock.
+    that the account updater said of its card, since the merchant changed it; ``account_updated_at``: when.
+    ``account_update_due_at``: the account updater's files look at the card from then on, which is never later than it
+    is due; None: since it was created. Times are the merchant's clock.
     """
 
     class Status(models.TextChoices):
@@ -45,12 +47,21 @@ class Registration(models.Model):
     merchant_use_code = models.CharField(max_length=11, default="", db_default="")
     account_update = models.CharField(max_length=14, default="", db_default="")
     account_updated_at = models.DateTimeField(null=True)
+    account_update_due_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField(null=True)
     deleted_at = models.DateTimeField(null=True)
 
     class Meta:
-        indexes = [models.Index(fields=["merchant", "-created_at"], name="registration_merchant_time")]
+        indexes = [
+            models.Index(fields=["merchant", "-created_at"], name="registration_merchant_time"),
+            models.Index(
+                models.F("channel"),
+                Coalesce("account_update_due_at", "created_at"),
+                name="registration_account_update",
+                condition=models.Q(status="ACTIVE", means="card"),
+            ),
+        ]
         constraints = [
             models.CheckConstraint(
                 condition=~models.Q(status="DELETED") | models.Q(means_sealed__isnull=True),

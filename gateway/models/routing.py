@@ -12,6 +12,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy
 
 from gateway.core import identifiers
+from gateway.core.bin_table import MAX_BIN_TEXT_CHARS
 from gateway.models.entities import AcquirerAccount, Channel
 
 MAX_RULE_CASCADES: Final = 2
@@ -27,7 +28,8 @@ class RoutingRule(models.Model):
 
     Empty conditions always match. ``bins``: ranges of leading digits, ``from-to``, both with 6 to 11 digits and both
     included. ``amount_from`` and ``amount_to`` are included, and apply to payments in ``amount_currency`` only.
-    ``countries``: of billing.country. ``max_cascades``: to how many further accounts a declined payment may go on
+    ``countries``: of billing.country. ``issuer_countries``, ``card_types``, ``card_levels``: by the table of BINs
+    (gateway.core.bin_table). ``max_cascades``: to how many further accounts a declined payment may go on
     (gateway.payments.cascade); 0 to none. ``choose_by``, ``max_rate_loss``, ``explored_percent``: how its accounts are
     chosen (gateway.connectors.account_choice); empty: drawn by weight.
     """
@@ -45,6 +47,9 @@ class RoutingRule(models.Model):
     amount_currency = models.CharField(max_length=3, default="", blank=True)
     countries = ArrayField(models.CharField(max_length=2), default=list, blank=True)
     payment_types = ArrayField(models.CharField(max_length=2), default=list, blank=True)
+    issuer_countries = ArrayField(models.CharField(max_length=2), default=list, db_default=[], blank=True)
+    card_types = ArrayField(models.CharField(max_length=7), default=list, db_default=[], blank=True)
+    card_levels = ArrayField(models.CharField(max_length=MAX_BIN_TEXT_CHARS), default=list, db_default=[], blank=True)
     max_cascades = models.PositiveSmallIntegerField(default=0, db_default=0)
 
     class ChooseBy(models.TextChoices):

@@ -23,14 +23,14 @@ from gateway.connectors.account_updater import AccountUpdater, AccountUpdaterUna
 from gateway.connectors.account_updaters import load_account_updater
 from gateway.core import clock, identifiers
 from gateway.db.statement import execute_sql
-from gateway.models import AccountUpdate, AccountUpdateFile, Merchant, Registration
+from gateway.models import AccountUpdate, AccountUpdateFile, Channel, Merchant, Registration
 from gateway.payments.account_updates import (
     CHANGING_ANSWERS,
-    OPT_OUT_PARAMETER,
     apply_card_update,
     build_card_inquiry,
     is_updatable,
 )
+from gateway.payments.side_effects import OPT_OUT_PARAMETER
 from gateway.timers.registry import MAX_SWEPT_ROWS, Timer
 
 UPDATE_INTERVAL: Final = timedelta(days=30)
@@ -57,32 +57,60 @@ MAX_FILE_FAULT_CHARS: Final = 200
 
 log = structlog.get_logger(__name__)
 
-# Times are compared by the merchant's clock, whose offset can be moved in the test environment.
-_DUE: Final = """
-SELECT r.id FROM gateway_channel c
-JOIN gateway_merchant m ON m.id = c.merchant_id
-JOIN gateway_registration r ON r.channel_id = c.id AND r.merchant_id = m.id
-CROSS JOIN LATERAL (SELECT %(now)s::timestamptz + m.clock_offset AS now) t
-WHERE c.account_updater AND c.active AND r.status = 'ACTIVE' AND r.means = 'card' AND r.means_sealed IS NOT NULL
-    AND r.account_update <> 'CLOSED' AND coalesce(r.request->>%(opt_out)s::text, '') <> 'false'
-    AND coalesce(r.details->'card'->>'numberType', '') <> 'DPAN'
-    AND NOT jsonb_exists_any(r.details, ARRAY['wallet1', 'wallet2', 'wallet3'])
-    AND (r.retain_until IS NULL OR r.retain_until > t.now)
-    AND (
-        greatest(r.created_at, r.updated_at) > t.now - %(lately)s::interval
-        OR EXISTS (SELECT FROM gateway_agreement a WHERE a.registration = r.id)
-    )
-    AND NOT EXISTS (
-        SELECT FROM gateway_accountupdate u WHERE u.registration_id = r.id AND (
-            (u.status = 'WAITING' AND u.file_id IS NOT NULL) OR u.asked_at > t.now - CASE
+_LOOKED: Final = """
+WITH looked AS MATERIALIZED (
+    SELECT r.id, r.sequence, card.expiry, asked.free_at,
+        r.means_sealed IS NOT NULL AND r.account_update <> 'CLOSED'
+            AND coalesce(r.request->>%(opt_out)s::text, '') <> 'false'
+            AND coalesce(r.details->'card'->>'numberType', '') <> 'DPAN'
+            AND NOT jsonb_exists_any(r.details, ARRAY['wallet1', 'wallet2', 'wallet3'])
+            AND (r.retain_until IS NULL OR r.retain_until > %(now)s::timestamptz)
+            AND (
+                greatest(r.created_at, r.updated_at) > %(now)s::timestamptz - %(lately)s::interval
+                OR EXISTS (SELECT FROM gateway_agreement a WHERE a.registration = r.id)
+            ) AS wanted
+    FROM gateway_registration r
+    CROSS JOIN LATERAL (
+        SELECT concat(r.details->'card'->>'expiryYear', '-', r.details->'card'->>'expiryMonth') AS expiry
+    ) card
+    CROSS JOIN LATERAL (
+        SELECT max(CASE
+            WHEN u.status = 'WAITING' AND u.file_id IS NOT NULL THEN %(now)s::timestamptz + %(unanswered)s::interval
+            ELSE u.asked_at + CASE
                 WHEN u.status = 'SUPERSEDED' THEN interval '0'
                 WHEN u.status = 'UNANSWERED' THEN %(unanswered)s::interval
-                WHEN concat(r.details->'card'->>'expiryYear', '-', r.details->'card'->>'expiryMonth')
-                    <= to_char(t.now + %(before)s::interval, 'YYYY-MM') THEN %(expiring)s::interval
+                WHEN card.expiry <= to_char(%(now)s::timestamptz + %(before)s::interval, 'YYYY-MM')
+                    THEN %(expiring)s::interval
                 ELSE %(every)s::interval END
-        )
-    )
-ORDER BY r.details->'card'->>'expiryYear', r.details->'card'->>'expiryMonth', r.id LIMIT %(most)s::int
+        END) AS free_at
+        FROM gateway_accountupdate u WHERE u.registration_id = r.id
+    ) asked
+    WHERE r.channel_id = %(channel)s::uuid AND r.status = 'ACTIVE' AND r.means = 'card'
+        AND coalesce(r.account_update_due_at, r.created_at) <= %(now)s::timestamptz
+)
+"""
+"""The stored cards of a channel that are to be looked at. ``wanted``: the updater may be asked about it; ``free_at``:
+when it may be again, by what was asked before."""
+_IS_DUE: Final = "wanted AND coalesce(free_at <= %(now)s::timestamptz, true)"
+_DUE: Final = f"{_LOOKED} SELECT expiry, id FROM looked WHERE {_IS_DUE} ORDER BY expiry, id LIMIT %(most)s::int"  # noqa: S608
+_NOT_DUE: Final = f"""{_LOOKED}
+SELECT id, sequence, least(
+    CASE WHEN wanted THEN free_at END,
+    %(now)s::timestamptz + CASE
+        WHEN expiry <= to_char(%(now)s::timestamptz + %(before)s::interval + %(every)s::interval, 'YYYY-MM')
+            THEN %(expiring)s::interval
+        ELSE %(every)s::interval END
+) FROM looked WHERE NOT ({_IS_DUE}) LIMIT %(most)s::int
+"""  # noqa: S608 - texts of this module
+"""Cards that are not due, and when they are looked at again: for one that is near its last months, each week."""
+# A card that another transaction changes is left for the next run, and so is one that was changed since it was read.
+_POSTPONE: Final = """
+UPDATE gateway_registration r SET account_update_due_at = t.look_at FROM (
+    SELECT o.id, l.look_at
+    FROM unnest(%(ids)s::uuid[], %(sequences)s::int[], %(looks)s::timestamptz[]) AS l(id, sequence, look_at)
+    JOIN gateway_registration o ON o.id = l.id AND o.sequence = l.sequence
+    FOR NO KEY UPDATE OF o SKIP LOCKED
+) t WHERE r.id = t.id RETURNING r.id
 """
 
 
@@ -111,20 +139,42 @@ def _purge_questions() -> None:
     AccountUpdate.objects.filter(pk__in=list(rows.values_list("pk", flat=True)[:MAX_SWEPT_ROWS])).delete()
 
 
+def _list_look_values() -> list[dict[str, Any]]:
+    """The values of the statements above, for each channel that has updates. Times are compared by the merchant's
+    clock, whose offset can be moved in the test environment."""
+    channels = Channel.objects.filter(account_updater=True, active=True).select_related("merchant").order_by("pk")
+    return [
+        {
+            "channel": channel.pk,
+            "now": clock.merchant_now(channel.merchant),
+            "opt_out": OPT_OUT_PARAMETER,
+            "lately": STORED_LATELY,
+            "unanswered": UNANSWERED_UPDATE_INTERVAL,
+            "before": EXPIRING_BEFORE,
+            "expiring": EXPIRING_UPDATE_INTERVAL,
+            "every": UPDATE_INTERVAL,
+            "most": MAX_FILE_CARDS * MAX_FILES_PER_RUN,
+        }
+        for channel in channels
+    ]
+
+
 def list_due_cards() -> list[UUID]:
     """Ids of the registrations to ask about next, the ones that expire first at the front; as many as fit into the
-    files of a run. It reads every stored card of the channels that want updates."""
-    values = {
-        "now": clock.real_now(),
-        "opt_out": OPT_OUT_PARAMETER,
-        "lately": STORED_LATELY,
-        "unanswered": UNANSWERED_UPDATE_INTERVAL,
-        "before": EXPIRING_BEFORE,
-        "expiring": EXPIRING_UPDATE_INTERVAL,
-        "every": UPDATE_INTERVAL,
-        "most": MAX_FILE_CARDS * MAX_FILES_PER_RUN,
-    }
-    return [ident for (ident,) in execute_sql(_DUE, values)]
+    files of a run. It reads the cards whose ``account_update_due_at`` has come."""
+    found = [row for values in _list_look_values() for row in execute_sql(_DUE, values)]
+    return [ident for _, ident in sorted(found)[: MAX_FILE_CARDS * MAX_FILES_PER_RUN]]
+
+
+def postpone_looks() -> int:
+    """Note of the cards that were looked at and are not due when they are looked at again; returns how many."""
+    found = [row for values in _list_look_values() for row in execute_sql(_NOT_DUE, values)]
+    return sum(_postpone(found[first : first + MAX_FILE_CARDS]) for first in range(0, len(found), MAX_FILE_CARDS))
+
+
+def _postpone(rows: list[tuple[Any, ...]]) -> int:
+    ids, sequences, looks = (list(column) for column in zip(*rows, strict=True))
+    return len(execute_sql(_POSTPONE, {"ids": ids, "sequences": sequences, "looks": looks}))
 
 
 def ask_about_due_cards(_merchant: Merchant | None = None) -> int:
@@ -134,7 +184,9 @@ def ask_about_due_cards(_merchant: Merchant | None = None) -> int:
         return 0
     due = list_due_cards()
     parts = (due[first : first + MAX_FILE_CARDS] for first in range(0, len(due), MAX_FILE_CARDS))
-    return sum(_write_question_file(updater, part) for part in parts)
+    written = sum(_write_question_file(updater, part) for part in parts)
+    postpone_looks()
+    return written
 
 
 def _write_question_file(updater: AccountUpdater, due: list[UUID]) -> bool:

@@ -34,10 +34,10 @@ from gateway.models import AccountUpdate, Registration
 from gateway.payments import registrations
 from gateway.payments.nested_values import deep_merge
 from gateway.payments.rendering import render_account_update
+from gateway.payments.side_effects import OPT_OUT_PARAMETER
 from gateway.payments.stored_tokens import is_tokenizable
 from gateway.vault.sealing import VaultError, current_vault
 
-OPT_OUT_PARAMETER: Final = "accountUpdater"
 REAL_TIME_DEADLINE_S: Final = 2.0
 """How long a payment waits for the updater at most."""
 REAL_TIME_INTERVAL: Final = timedelta(days=1)

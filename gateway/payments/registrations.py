@@ -48,6 +48,8 @@ from gateway.payments.refusal import CHANNEL_NOT_CONFIGURED_CODE, RequestRefused
 from gateway.payments.request_builder import StoredMeans
 from gateway.payments.side_effects import (
     FORGET_ACCOUNT_UPDATE,
+    LOOK_AT_CARD,
+    OPT_OUT_PARAMETER,
     REGISTRATION_PAYMENT_TYPE,
     RENEWED_FIELDS,
     build_registration_notification,
@@ -257,7 +259,7 @@ def delete_registration_by_hand(registration: Registration, *, path: str, ip: st
 def set_account_updates_by_hand(registration: Registration, *, wanted: bool, path: str, ip: str | None) -> Payment:
     """Let the account updater be asked about a stored card, or not, as the API does by ``accountUpdater``. Raises
     RequestRefusedError."""
-    sent = {"accountUpdater": "true" if wanted else "false"}
+    sent = {OPT_OUT_PARAMETER: "true" if wanted else "false"}
     return update_registration(*_prepare_change_by_hand(registration, UPDATE_REGISTRATION_ENDPOINT, sent, path, ip))
 
 
@@ -317,6 +319,8 @@ def update_registration(registration: Registration, change: ChangeRequest) -> Pa
     changes = {"details": details, "request": deep_merge(registration.request, echo), "brand": brand, **sealed}
     if sealed or any(name in sent for name in RENEWED_FIELDS):
         changes |= FORGET_ACCOUNT_UPDATE
+    if OPT_OUT_PARAMETER in parameters:
+        changes |= LOOK_AT_CARD
     return _write_registration_change(
         registration, UPDATE_REGISTRATION_TYPE, {**changes, "updated_at": change.now}, change
     )

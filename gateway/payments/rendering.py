@@ -180,6 +180,6 @@ def render_issuer(bin6: str) -> dict[str, Any]:
         },
         "type": issuer.type,
         "level": issuer.level,
-        "regulatedFlag": "true" if issuer.regulated else "false",
+        "regulatedFlag": {None: "", True: "true", False: "false"}[issuer.regulated],
     }
     return {name: value for name, value in facts.items() if value}

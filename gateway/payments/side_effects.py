@@ -53,7 +53,11 @@ REGISTRATION_PAYMENT_TYPE: Final = "RG"
 INITIAL_MODE: Final = "INITIAL"
 RENEWED_FIELDS: Final = ("expiryMonth", "expiryYear")
 """What a shopper may renew of a stored card while paying with it."""
-FORGET_ACCOUNT_UPDATE: Final[Mapping[str, Any]] = {"account_update": "", "account_updated_at": None}
+OPT_OUT_PARAMETER: Final = "accountUpdater"
+"""By which the account updater is not asked about a stored card (false), or is again (true)."""
+LOOK_AT_CARD: Final[Mapping[str, Any]] = {"account_update_due_at": None}
+"""Columns of a registration that the account updater's files are to look at anew."""
+FORGET_ACCOUNT_UPDATE: Final[Mapping[str, Any]] = {"account_update": "", "account_updated_at": None, **LOOK_AT_CARD}
 """Columns of a registration whose card has a new number or date: what the account updater said was of the old one."""
 _AGREEMENT_PAYMENT_TYPES: Final = frozenset({"PA", "DB", REGISTRATION_PAYMENT_TYPE})
 _REQUEST_TIME: Final = "%Y-%m-%d %H:%M:%S"
@@ -257,7 +261,7 @@ def _build_registration(payment: Payment, at: datetime) -> dict[str, Any] | None
         "means": payment.means,
         "means_sealed": keys.seal(account, ident),
         "details": build_registration_details(payment),
-        "request": build_registration_echo(payment.request) if direct else {},
+        "request": build_registration_echo(payment.request, all_of_it=direct),
         "payment": payment.id,
         "test_mode": payment.test_mode,
         "sequence": 1,
@@ -309,8 +313,11 @@ _UNSTORED_PARAMETERS: Final = frozenset(
 )
 
 
-def build_registration_echo(request: Mapping[str, Any]) -> dict[str, Any]:
-    """The echo of a direct registration without its means and payment parameters."""
+def build_registration_echo(request: Mapping[str, Any], *, all_of_it: bool = True) -> dict[str, Any]:
+    """The echo of a direct registration without its means and payment parameters; of one that a payment stored only
+    what is about the stored card."""
+    if not all_of_it:
+        return {name: value for name, value in request.items() if name == OPT_OUT_PARAMETER}
     return {name: value for name, value in request.items() if name not in _UNSTORED_PARAMETERS}
 
 

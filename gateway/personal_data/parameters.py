@@ -38,7 +38,7 @@ NOT_PERSONAL_PARAMETERS: Final = (
     "createRegistration", "overrideHolder", "recurringMigration", "threeDSecure", "shopperResultUrl",
     "notificationUrl", "risk", "job", "standingInstruction", "chargebackResultCode", "date", "sortValue",
     "sortOrder", "limit", "paymentTypes", "paymentMethods", "includeLinkedTransactions", "shortId",
-    "registrations", "registrationId", "pageNo", "reconciliationType", "paymentPage", "link",
+    "registrations", "registrationId", "pageNo", "reconciliationType", "paymentPage", "link", "accountUpdater",
 )  # fmt: skip
 """The rest: amounts, references of the merchant, the merchant's own data. A longer name in PERSONAL_PARAMETERS goes
 first."""

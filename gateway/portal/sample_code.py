@@ -157,6 +157,7 @@ _MODELS: Final[Mapping[str, str]] = MappingProxyType(
         "query-one": "Payment",
         "settlements": "Settlements",
         "approvals": "ApprovalRates",
+        "card-facts": "CardFactsAnswer",
         "settlement": "SettlementRecords",
         "aggregations": "Settlements",
         "aggregation": "SettlementRecords",

@@ -539,6 +539,14 @@ _TABLE: Final = (
         pageNo="1",
     ),
     ApiSample(
+        name="card-facts",
+        title="By six digits",
+        method="GET",
+        path="/v1/cardFacts",
+        status=200,
+        fields={"card.bin": "400005"},
+    ),
+    ApiSample(
         name="approvals",
         title="By brand",
         method="GET",
@@ -676,6 +684,7 @@ SAMPLES_BY_ENDPOINT: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "aggregations-page": ("aggregations-page",),
         "aggregation-page": ("aggregation-page",),
         "approvals": ("approvals",),
+        "card-facts": ("card-facts",),
         "read-clock": ("clock",),
         "move-clock": ("move-clock",),
         "reset-clock": ("reset-clock",),

@@ -54,6 +54,8 @@ BREAKDOWN_TITLES: Final = {
     "brand": gettext_lazy("Brand"),
     "country": gettext_lazy("Issuer's country"),
     "issuer": gettext_lazy("Issuer"),
+    "cardType": gettext_lazy("Kind of card"),
+    "cardLevel": gettext_lazy("Card level"),
     "bin": gettext_lazy("BIN"),
     "acquirer": gettext_lazy("Acquirer"),
     "hour": gettext_lazy("Hour"),
@@ -72,7 +74,7 @@ SEGMENT_WORDS: Final = {
     "new": gettext_noop("new shoppers"),
     "returning": gettext_noop("returning shoppers"),
 }
-_WORDED: Final = frozenset({"country", "issuer", "bin", "threeDSecure", "shopper"})
+_WORDED: Final = frozenset({"country", "issuer", "cardType", "cardLevel", "bin", "threeDSecure", "shopper"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

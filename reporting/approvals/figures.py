@@ -96,12 +96,22 @@ class Breakdown:
 
 def _name_issuer(card_bin: str) -> str:
     issuer = find_issuer(card_bin) if card_bin else None
-    return issuer.bank if issuer is not None else UNKNOWN_SEGMENT
+    return (issuer.bank if issuer is not None else "") or UNKNOWN_SEGMENT
 
 
 def _name_country(card_bin: str) -> str:
     issuer = find_issuer(card_bin) if card_bin else None
-    return issuer.country if issuer is not None else UNKNOWN_SEGMENT
+    return (issuer.country if issuer is not None else "") or UNKNOWN_SEGMENT
+
+
+def _name_card_type(card_bin: str) -> str:
+    issuer = find_issuer(card_bin) if card_bin else None
+    return (issuer.type if issuer is not None else "") or UNKNOWN_SEGMENT
+
+
+def _name_card_level(card_bin: str) -> str:
+    issuer = find_issuer(card_bin) if card_bin else None
+    return (issuer.level if issuer is not None else "") or UNKNOWN_SEGMENT
 
 
 BREAKDOWNS: Final[Mapping[str, Breakdown]] = MappingProxyType(
@@ -110,6 +120,8 @@ BREAKDOWNS: Final[Mapping[str, Breakdown]] = MappingProxyType(
         "brand": Breakdown(segment="d.brand"),
         "country": Breakdown(segment="coalesce(d.bin, '')", rename=_name_country),
         "issuer": Breakdown(segment="coalesce(d.bin, '')", rename=_name_issuer),
+        "cardType": Breakdown(segment="coalesce(d.bin, '')", rename=_name_card_type),
+        "cardLevel": Breakdown(segment="coalesce(d.bin, '')", rename=_name_card_level),
         "bin": Breakdown(segment=f"coalesce(d.bin, '{UNKNOWN_SEGMENT}')"),
         "acquirer": Breakdown(segment="concat_ws(' ', d.connector, nullif(d.acquirer_merchant_id, ''))"),
         "hour": Breakdown(segment="to_char(d.created_at AT TIME ZONE %(zone)s, 'HH24')"),
@@ -119,7 +131,7 @@ BREAKDOWNS: Final[Mapping[str, Breakdown]] = MappingProxyType(
         "shopper": Breakdown(segment=_SHOPPER),
     }
 )
-"""Name → breakdown. The country is the issuer's, by the BIN table."""
+"""Name → breakdown. Country, issuer, type and level are those of the table of BINs."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
@@ -14,6 +15,7 @@ from playwright.sync_api import expect
 from gateway.models import Channel, Division, Payment, Psp
 from tests.browser.conftest import picture
 from tests.browser.widget import GOOD, Widget, checkout, held, let_go
+from tests.support.bin_files import write_bin_file
 from tests.support.client import Api
 from tests.support.fixtures import open_shop
 from tests.support.shopfront import Shopfront
@@ -87,6 +89,27 @@ def test_the_merchants_brand_is_chosen_until_the_shopper_chooses(form: Widget) -
     form.press()
     form.lands()
     assert Payment.objects.get().brand == "VISA"
+
+
+def test_the_table_of_bins_says_which_brands_are_offered(form: Widget, tmp_path: Path) -> None:
+    """By six digits, which go to the gateway; a card that is not in it goes by the built-in ranges."""
+    asked: list[str] = []
+    form.page.on("request", lambda one: asked.append(one.url) if "card-brands" in one.url else None)
+    with write_bin_file(tmp_path, "420000\t\t\t\t\t\t\tVISA CARTEBANCAIRE"):
+        Channel.objects.update(brand_order=["CARTEBANCAIRE", "VISA"])
+        form.page.reload()
+        form.ready().number.fill(GOOD)
+        choice = form.page.get_by_role("group", name="Your card works with two networks")
+        expect(choice.get_by_label("Carte Bancaire")).to_be_checked()
+        choice.get_by_text("Visa").click()
+        form.number.fill("4970100000000154")
+        expect(choice.get_by_role("radio")).to_have_count(2)
+        form.number.fill("4242424242424242")
+        expect(choice).to_be_hidden()
+        assert [one.partition("?")[2] for one in asked] == [f"card.bin={six}" for six in ("420000", "497010", "424242")]
+        form.fill(GOOD).press()
+        form.lands()
+    assert Payment.objects.get().brand == "CARTEBANCAIRE"
 
 
 def test_without_a_choice_the_merchants_brand_is_paid_with(form: Widget) -> None:

@@ -16,6 +16,7 @@ from django.test import Client, override_settings
 
 from checkout import csp
 from gateway.core import languages
+from tests.support.bin_files import write_bin_file
 from tests.support.client import Api
 from tests.support.fixtures import Shop
 from tests.support.shopper import Browser, open_checkout
@@ -232,3 +233,35 @@ def test_a_card_form_takes_few_bytes(api: Api, locale: str) -> None:
     assert {name: answer.status_code for name, answer in answers.items()} == dict.fromkeys(paths, 200)
     bytes_of = {name: len(answer.content) for name, answer in answers.items()}
     assert sum(bytes_of.values()) <= MAX_FIRST_LOAD_BYTES, bytes_of
+
+
+# --- brands of a card by the table of BINs ---------------------------------------------------------------------------
+
+
+@pytest.mark.django_db
+def test_the_hosted_field_learns_by_six_digits_which_brands_a_card_carries(shop: Shop, tmp_path: Path) -> None:
+    checkout = open_checkout(shop.api).checkout
+    path = f"/v1/checkouts/{checkout}/card-brands"
+    assert "cardBrands" not in Client().get(f"/v1/checkouts/{checkout}/config").json()
+    with write_bin_file(tmp_path, "420000\t\tBank\tDE\tDEBIT\tGOLD\t\tVISA CARTEBANCAIRE"):
+        assert Client().get(f"/v1/checkouts/{checkout}/config").json()["cardBrands"] == path[1:]
+        answer = Client().get(path, {"card.bin": "420000"})
+        assert (answer.status_code, answer["Access-Control-Allow-Origin"]) == (200, "*")
+        assert answer.json()["brands"] == ["VISA", "CARTEBANCAIRE"]
+        assert not answer.json().keys() & {"card", "issuer", "bank"}, "brands alone"
+        assert Client().get(path, {"card.bin": "424242"}).json()["brands"] == []
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("value", ["42000", "4200000", "42000000", "4200000000000000", "42000x", "", "٤٢٠٠٠٠"])
+def test_the_hosted_field_is_answered_by_six_digits_only(shop: Shop, value: str) -> None:
+    answer = Client().get(f"/v1/checkouts/{open_checkout(shop.api).checkout}/card-brands", {"card.bin": value})
+    assert answer.status_code == 400
+    assert answer.json()["result"]["parameterErrors"] == [
+        {"name": "card.bin", "message": "must be the first six digits of a card number, never more"}
+    ]
+
+
+@pytest.mark.django_db
+def test_brands_are_told_by_the_id_of_a_checkout_only() -> None:
+    assert Client().get(f"/v1/checkouts/{'0' * 32}/card-brands", {"card.bin": "420000"}).status_code == 404

@@ -25,6 +25,7 @@ CLAIMS = {
     "gateway/notifications/claims.py": 1,
     "gateway/notifications/fan_out.py": 1,
     "gateway/notifications/retention.py": 1,
+    "gateway/payments/account_update_batch.py": 1,
     "gateway/payments/authorization_releases.py": 1,
     "gateway/payments/mandate_mails.py": 1,
     "gateway/payments/recovery.py": 1,

@@ -12,7 +12,7 @@ import heapq
 import random
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import lru_cache
@@ -29,9 +29,12 @@ from gateway.connectors.account_choice import (
     choose_account,
     compute_cost,
 )
+from gateway.connectors.account_updater import UpdaterAnswer
 from gateway.connectors.reply_codes import SOFT_DECLINE
 from gateway.connectors.simulator.issuers import (
+    EXPIRED_CARD,
     ISSUERS_BY_BIN,
+    STOLEN_CARD,
     IssuerAnswer,
     IssuerQuestion,
     SimulatedIssuer,
@@ -41,6 +44,7 @@ from gateway.connectors.simulator.issuers import (
 from gateway.core import result_codes
 from gateway.core.money import Money
 from gateway.payments.cascade import NO_ADVICE, is_cascadable
+from gateway.payments.registrations import ACCOUNT_BLOCKS
 from gateway.risk.retry_rules import (
     ADVICE_WAITS,
     RETRY_LATER_CODE,
@@ -84,6 +88,10 @@ JUDGED_PAYMENTS: Final = 10_000
 """The newest payments that accounts are compared by, as gateway.connectors.account_figures has it."""
 LOW_RISK_PERCENT: Final = 80
 """Of 100 payments, how many the risk rules accept with a score low enough for the low-risk exemption."""
+UPDATED_PERCENT: Final = 70
+"""Of 100 stored cards that are expired or closed, of how many the account updater knows it: not every issuer tells."""
+RENEWED_FROM: Final = 1_000_000
+"""Card numbers of an issuer from here on replace others."""
 EXEMPTIONS: Final = ExemptionRules(low_value=True, fraud_rate=Decimal("0.06"), max_score=0, trusted=True)
 NORTH, SOUTH = MARKET_ACCOUNTS
 PRICES: Final = (
@@ -95,7 +103,8 @@ PRICES: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arm:
-    """What an arm does besides today's behaviour. ``choose_by``: of a routing rule, '' for weights alone."""
+    """What an arm does besides today's behaviour. ``choose_by``: of a routing rule, '' for weights alone; ``tokens``,
+    ``updates``: stored cards have network tokens, are renewed by the account updater before a charge."""
 
     name: str
     challenges: bool = False
@@ -103,6 +112,8 @@ class Arm:
     cascades: bool = False
     learns: bool = False
     choose_by: str = ""
+    tokens: bool = False
+    updates: bool = False
 
 
 ARMS: Final = (
@@ -113,8 +124,12 @@ ARMS: Final = (
     Arm(name="retries timed by outcomes", learns=True),
     Arm(name="account by rate", choose_by=BY_RATE),
     Arm(name="cheapest, at most 2 points worse", choose_by=BY_COST),
-    Arm(name="all together", challenges=True, exempts=True, cascades=True, learns=True, choose_by=BY_RATE),
-)
+    Arm(name="network tokens", tokens=True),
+    Arm(name="account updater", updates=True),
+    Arm(name="network tokens and account updater", tokens=True, updates=True),
+    Arm(name="all together", challenges=True, exempts=True, cascades=True, learns=True, choose_by=BY_RATE, tokens=True,
+        updates=True),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,14 +214,26 @@ is_approved = lru_cache(result_codes.is_approved)
 
 @lru_cache(maxsize=4_096)
 def ask_issuer(
-    seed: int, card: str, amount: Decimal, at: datetime, authenticated: bool, by_merchant: bool, exemption: str
+    seed: int,
+    card: str,
+    amount: Decimal,
+    at: datetime,
+    authenticated: bool,
+    by_merchant: bool,
+    exemption: str,
+    token: bool = False,
 ) -> IssuerAnswer:
     """The simulated issuer's answer; arms that ask alike share it."""
     question = IssuerQuestion(
         number=card, amount=amount, at=at, authenticated=authenticated, merchant_initiated=by_merchant,
-        exemption=exemption,
+        exemption=exemption, token=token,
     )  # fmt: skip
     return simulate_issuer_answer(ISSUERS_BY_BIN[card[:6]], question, seed=seed)
+
+
+def check_card(seed: int, card: str) -> str:
+    """The result code of a check of 0.00: whether the card is closed or expired."""
+    return ask_issuer(seed, card, Decimal(0), START, False, True, "").code
 
 
 @dataclass(order=True, slots=True)
@@ -239,6 +266,7 @@ class ArmRun:
         self._figures = AccountFigures(prices=PRICES)
         self._orders: dict[tuple[str, bool], tuple[str, ...]] = {}
         self._exempt_counts: dict[str, CardCount] = {}
+        self._updated: dict[str, str] = {}
 
     def begin_day(self, day: int) -> None:
         """Count anew what was learned."""
@@ -272,6 +300,10 @@ class ArmRun:
         """A purchase, with everything that happens while its shopper waits."""
         if one.by_merchant:
             self.charges.append(one.order)
+            one = self._refresh(one)
+            if not one.card:
+                self._finish_charge(one, _CLOSED, one.at, tried=1, until=one.at)
+                return
         if not self._may(one, one.at):
             if one.by_merchant:
                 self._finish_charge(one, _GUARDED, one.at, tried=1, until=one.at + NEXT_RUN)
@@ -326,6 +358,29 @@ class ArmRun:
             )
         return asked
 
+    # --- a stored card ----------------------------------------------------------------------------------------------
+
+    def _refresh(self, one: Purchase) -> Purchase:
+        """A subscription's charge with the stored card as the account updater knows it, without one where its account
+        is closed. The guard judges the card that is charged."""
+        card = self._update_card(one) if self.arm.updates else one.card
+        return one if card == one.card else replace(one, card=card)
+
+    def _update_card(self, one: Purchase) -> str:
+        """The card that the updater names in place of a stored one, once it was asked; '' for a closed account."""
+        found = self._updated.get(one.card)
+        if found is None:
+            state = check_card(self.seed, one.card)
+            known = random.Random(f"{self.seed} updater {one.card}").random() * 100 < UPDATED_PERCENT
+            found = one.card
+            if known and state == STOLEN_CARD[0]:
+                found = ""
+            elif known and state == EXPIRED_CARD[0]:
+                renewed = (build_issuer_card(one.issuer, RENEWED_FROM + one.order + step) for step in range(100))
+                found = next(card for card in renewed if is_approved(check_card(self.seed, card)))
+            self._updated[one.card] = found
+        return found
+
     # --- an attempt -----------------------------------------------------------------------------------------------
 
     def _authorize(self, one: Purchase, at: datetime, *, authenticated: bool, exemption: str) -> IssuerAnswer:
@@ -359,7 +414,8 @@ class ArmRun:
     def _ask(self, one: Purchase, at: datetime, account: str, *, authenticated: bool, exemption: str) -> IssuerAnswer:
         self.tally.attempts += 1
         self._check(one, at)
-        answer = ask_issuer(self.seed, one.card, one.amount, at, authenticated, one.by_merchant, exemption)
+        token = self.arm.tokens and one.by_merchant
+        answer = ask_issuer(self.seed, one.card, one.amount, at, authenticated, one.by_merchant, exemption, token)
         # A second try of a charge is not lost for having been lost before: it hangs on the try's own draw.
         lost = account in one.lost if at == one.at else _is_lost_later(self.seed, one, at, account)
         if is_approved(answer.code) and lost:
@@ -467,6 +523,7 @@ class ArmRun:
 MIN_LIMIT: Final = min(limit.declines for limit in RETRY_LIMITS) - 1
 _ANYBODY: Final = UUID(int=0)
 _GUARDED: Final = IssuerAnswer(code=RETRY_LATER_CODE, response="")
+_CLOSED: Final = IssuerAnswer(code=ACCOUNT_BLOCKS[UpdaterAnswer.CLOSED][0], response="")
 
 
 def _route_facts(one: Purchase) -> ChoiceFacts:

@@ -36,6 +36,12 @@ def test_each_arm_does_what_it_is_named_after_and_nothing_else(runs: dict[str, A
     assert runs["exemptions by rule"].tally.exempted > 0 == today.exempted
     assert runs["second acquirer"].tally.challenges == today.challenges
     assert runs["second acquirer"].tally.attempts > today.attempts
+    charges = runs["today"].charges
+    for name in ("network tokens", "account updater"):
+        difference, _, _ = compare_paired(runs[name].tally.won, today.won, charges)
+        assert difference > 0, name
+        assert runs[name].tally.challenges == today.challenges
+    assert "" in runs["account updater"]._updated.values(), "closed cards are not charged"
     assert not runs["today"].charges or runs["all together"].charges == runs["today"].charges
 
 

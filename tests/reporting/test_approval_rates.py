@@ -169,6 +169,8 @@ def test_each_breakdown_names_its_segments(shop: Shop) -> None:
     names = {by: {one.name for one in compute_figures(period(), by)} for by in BREAKDOWNS}
     assert names["country"] == {"GB"}
     assert names["issuer"] == {"Meridian Test Bank"}
+    assert names["cardType"] == {"DEBIT"}
+    assert names["cardLevel"] == {"CLASSIC"}
     assert names["bin"] == {"400011"}
     assert names["acquirer"] == {"simulator", "simulator NORTH"}
     assert names["hour"] == {"01", "02", "03", "04", "05"}, "of the zone asked for"
@@ -177,7 +179,8 @@ def test_each_breakdown_names_its_segments(shop: Shop) -> None:
     assert names["threeDSecure"] == {"none", "exemption", "merchant", "own proof"}
     assert names["shopper"] == {"new", "returning", "unknown"}
     assert set(names) == {"all", "brand"} | {
-        "country", "issuer", "bin", "acquirer", "hour", "day", "means", "threeDSecure", "shopper",
+        "country", "issuer", "cardType", "cardLevel", "bin", "acquirer", "hour", "day", "means",
+        "threeDSecure", "shopper",
     }  # fmt: skip
 
 

@@ -232,7 +232,7 @@ export function cardPart(view, codes) {
     const { t } = view;
     const options = pageOptions();
     part.number.rename(t("cardNumber"));
-    part.number.dress(t("cardNumber"), "1234 1234 1234 1234", { brands: own.map(({ code }) => code), order: config.brandOrder || [] });
+    part.number.dress(t("cardNumber"), "1234 1234 1234 1234", { brands: own.map(({ code }) => code), order: config.brandOrder || [], lookup: config.cardBrands });
     part.expiry.rename(t("expiryDate"));
     part.expiry.input.placeholder = t("expiryHint");
     part.cvv.rename(t("cvv"));

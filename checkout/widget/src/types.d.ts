@@ -88,6 +88,8 @@ export interface Config {
   billing: string[];
   /** Which brand of a co-badged card goes first. */
   brandOrder?: string[];
+  /** Where the gateway's table of BINs says which brands a card carries. */
+  cardBrands?: string;
   cvvRequired?: boolean;
   createRegistration?: boolean;
   threeDSecure?: boolean;

@@ -32,6 +32,7 @@ from gateway.backoffice.operations.background_work_pages import may_fetch_file
 from gateway.backoffice.routing import dry_run
 from gateway.configuration.routing import FIRST_PAYMENT_TYPES, MAX_ROUTING_TARGETS, MAX_TARGET_WEIGHT
 from gateway.connectors.account_choice import BY_COST
+from gateway.core.bin_table import CARD_TYPES
 from gateway.models import AcquirerAccount, BackgroundWork, Channel, RoutingRule, RoutingTarget
 from gateway.models.routing import MAX_RULE_CASCADES
 
@@ -40,9 +41,12 @@ DEFAULT_DRY_RUN_DAYS: Final = 30
 _CONDITIONS: Final = {
     "brands": "brands", "bins": "bins", "currencies": "currencies", "amountFrom": "amount_from",
     "amountTo": "amount_to", "amountCurrency": "amount_currency", "countries": "countries",
-    "paymentTypes": "payment_types",
+    "paymentTypes": "payment_types", "issuerCountries": "issuer_countries", "cardTypes": "card_types",
+    "cardLevels": "card_levels",
 }  # fmt: skip
 """Condition in the document → form field."""
+_LISTS: Final = ("brands", "currencies", "countries", "issuer_countries", "card_levels")
+"""Fields that are typed with commas."""
 _FIELDS: Final = {**_CONDITIONS, "maxRateLoss": "max_rate_loss", "exploredPercent": "explored_percent"}
 _SOMEBODY: Final = [{"connector": "stub", "merchant": "-"}]
 """A placeholder account: conditions are validated without the rule's accounts, which the inline has."""
@@ -61,6 +65,13 @@ class RoutingRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic
         choices=[(code, code) for code in FIRST_PAYMENT_TYPES],
         widget=forms.CheckboxSelectMultiple,
         help_text=gettext_lazy("None chosen: all. Follow-ups go where the money is."),
+    )
+    card_types = forms.MultipleChoiceField(
+        label=gettext_lazy("kinds of cards"),
+        required=False,
+        choices=[(code, code) for code in CARD_TYPES],
+        widget=forms.CheckboxSelectMultiple,
+        help_text=gettext_lazy("By the table of BINs. None chosen: all, and other means."),
     )
     max_cascades = forms.TypedChoiceField(
         label=gettext_lazy("further accounts after a decline"),
@@ -90,6 +101,9 @@ class RoutingRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic
             "amount_currency",
             "countries",
             "payment_types",
+            "issuer_countries",
+            "card_types",
+            "card_levels",
             "max_cascades",
             "choose_by",
             "max_rate_loss",
@@ -99,6 +113,10 @@ class RoutingRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic
             "brands": gettext_lazy("Codes such as VISA,MASTER, with commas; empty: all."),
             "currencies": gettext_lazy("Codes such as EUR,USD, with commas; empty: all."),
             "countries": gettext_lazy("Of billing.country: codes such as DE,AT, with commas; empty: all."),
+            "issuer_countries": gettext_lazy(
+                "Of the card's issuer, by the table of BINs: codes such as DE,AT, with commas; empty: all."
+            ),
+            "card_levels": gettext_lazy("By the table of BINs: words such as GOLD,WORLD, with commas; empty: all."),
             "amount_from": gettext_lazy("Included."),
             "amount_to": gettext_lazy("Included."),
             "amount_currency": gettext_lazy("The amounts speak of payments in this currency alone."),
@@ -120,7 +138,7 @@ class RoutingRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic
         for name in ("max_rate_loss", "explored_percent"):
             if name in self.fields:
                 self.fields[name].required = False
-        use_one_line_inputs(self, "brands", "currencies", "countries")
+        use_one_line_inputs(self, *_LISTS)
         if "bins" in self.fields:
             self.initial["bins"] = "\n".join(self.instance.bins)
 
@@ -131,7 +149,7 @@ class RoutingRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic
         found = super().clean() or {}
         if self.errors:
             return found
-        for name in ("brands", "currencies", "countries"):
+        for name in _LISTS:
             found[name] = [one.strip() for one in found.get(name) or ()]
         when = {name: found.get(field) for name, field in _CONDITIONS.items() if found.get(field)}
         for name in ("amountFrom", "amountTo"):
@@ -279,7 +297,7 @@ class RoutingRuleAdmin(MerchantPage):
         (
             gettext_lazy("When: every condition must hold, an empty one always does"),
             {"fields": ("brands", "bins", "currencies", "countries", "amount_from", "amount_to", "amount_currency",
-                        "payment_types")},
+                        "payment_types", "issuer_countries", "card_types", "card_levels")},
         ),
         (
             gettext_lazy("Which of the accounts"),
@@ -302,6 +320,9 @@ class RoutingRuleAdmin(MerchantPage):
             (_("currencies"), row.currencies),
             (_("countries"), row.countries),
             (_("types"), row.payment_types),
+            (_("issuer countries"), row.issuer_countries),
+            (_("kinds of cards"), row.card_types),
+            (_("levels"), row.card_levels),
         )
         found = [f"{name} {', '.join(values)}" for name, values in lists if values]
         if row.amount_currency:

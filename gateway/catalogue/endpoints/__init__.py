@@ -10,6 +10,7 @@ Source: Part A, Endpoints; ruling D16 for what is left out where.
 
 from __future__ import annotations
 
+from gateway.catalogue.endpoints.card_facts import CARD_FACTS_ENDPOINT
 from gateway.catalogue.endpoints.checkouts import (
     CHECKOUT_REGISTRATION_ENDPOINT,
     CHECKOUT_STATUS_ENDPOINT,
@@ -102,6 +103,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     QUERY_ONE_ENDPOINT,
     QUERY_RECORDS_ENDPOINT,
     QUERY_RECORD_ENDPOINT,
+    CARD_FACTS_ENDPOINT,
     *REPORTS,
     READ_CLOCK_ENDPOINT,
     MOVE_CLOCK_ENDPOINT,
@@ -119,6 +121,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 __all__ = [
     "ACQUIRER_MESSAGES_ENDPOINT",
     "CANCEL_SCHEDULE_ENDPOINT",
+    "CARD_FACTS_ENDPOINT",
     "CHANGE_NETWORK_TOKEN_ENDPOINT",
     "CHECKOUT_REGISTRATION_ENDPOINT",
     "CHECKOUT_STATUS_ENDPOINT",

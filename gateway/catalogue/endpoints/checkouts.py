@@ -45,7 +45,7 @@ CHECKOUT_OVERRIDES = build_rule(
 )
 
 _BASIC = s.BASIC_PAYMENT.without("referenceUuid").needing(amount=C, currency=C, paymentType=C, paymentBrand=O)
-_OTHERS = (s.PAYMENT_PAGE, s.TEST_MODE, *s.REQUEST_STRUCTURES_OF_CHECKOUTS)
+_OTHERS = (s.PAYMENT_PAGE, s.TEST_MODE, *s.REQUEST_STRUCTURES_OF_CHECKOUTS, s.ACCOUNT_UPDATER)
 
 CREATE_CHECKOUT_ENDPOINT = Endpoint(
     name="checkout",

@@ -55,6 +55,7 @@ PAYMENT_ENDPOINT = Endpoint(
         s.BASIC_PAYMENT.without("overridePaymentType[brand]").demanding(ALWAYS),
         s.TEST_MODE,
         *s.REQUEST_STRUCTURES_OF_PAYMENTS,
+        s.ACCOUNT_UPDATER,
     ),
     rules=(NO_TEST_MODE_IN_LIVE, REFUSE_FOLLOW_UP_TYPES, *c.FOR_PAYMENTS),
 )

@@ -17,6 +17,7 @@ from gateway.catalogue.structures.basic import (
     TEST_MODE,
     TOKENIZATION,
 )
+from gateway.catalogue.structures.card_facts import CARD_FACTS
 from gateway.catalogue.structures.card_on_file import STANDING_INSTRUCTION
 from gateway.catalogue.structures.cart import CART_ITEMS, CART_PAYMENTS, MARKETPLACE
 from gateway.catalogue.structures.checkout import ACCOUNT_STRUCTURES, BROWSER_STRUCTURES, CHOSEN_CARD, OFFERED_CARDS
@@ -139,6 +140,7 @@ __all__ = [
     "BILLING",
     "BROWSER_STRUCTURES",
     "CARD",
+    "CARD_FACTS",
     "CART_ITEMS",
     "CART_PAYMENTS",
     "CHARGEBACK",

@@ -37,7 +37,8 @@ SETTLEMENT_FILTER = structure(
 MAX_APPROVAL_DAYS: Final = 92
 """Days of one report of approval rates, both ends included."""
 APPROVAL_GROUPS: Final = (
-    "all", "day", "hour", "brand", "country", "issuer", "bin", "acquirer", "means", "threeDSecure", "shopper",
+    "all", "day", "hour", "brand", "country", "issuer", "cardType", "cardLevel", "bin", "acquirer", "means",
+    "threeDSecure", "shopper",
 )  # fmt: skip
 """What a report of approval rates may be divided by (reporting.approvals.figures)."""
 

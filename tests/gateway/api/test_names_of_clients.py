@@ -134,6 +134,7 @@ def _each(shop: Shop) -> dict[str, Answer]:
     found["approvals"] = api.get(
         "/v1/reports/approvals", {"date.from": "2026-05-01", "date.to": "2026-05-31"} | OUR_OWN
     )
+    found["card-facts"] = api.get("/v1/cardFacts", {"card.bin": "420000"} | OUR_OWN)
     found["acquirer-messages"] = api.get("/v1/test/acquirer/messages", {"id": paid.id} | OUR_OWN)
     found["open-inspector"] = api.post("/v1/test/webhooks", OUR_OWN)
     found["read-webhooks"] = api.get("/v1/test/webhooks", OUR_OWN)

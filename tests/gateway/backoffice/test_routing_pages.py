@@ -307,6 +307,26 @@ def test_a_rule_is_written_without_json_and_routes(boss: Client, shop: Shop, car
     assert "420000-429999" in page
 
 
+def test_a_rule_is_about_the_cards_of_some_issuers(boss: Client, shop: Shop, cards: Acquirer) -> None:
+    """By the table of BINs: country, kind and level."""
+    first, second = account(shop.channel, "cards", settings={"host": "a"}), account(shop.channel, "second")
+    facts = {"issuer_countries": "GB,FR", "card_types": ["CREDIT"], "card_levels": "CLASSIC"}
+    answer = boss.post(f"{RULES}add/", rule_form(shop, (second, 1), countries="", **facts))
+    assert answer.status_code == 302, answer.content.decode()
+    rule = RoutingRule.objects.get()
+    assert (rule.issuer_countries, rule.card_types, rule.card_levels) == (["GB", "FR"], ["CREDIT"], ["CLASSIC"])
+    paid = [
+        Payment.objects.get(pk=shop.api.pay(testMode="EXTERNAL", card__number=number).id) for number in BRITISH_AND_US
+    ]
+    assert [one.acquirer_merchant_id for one in paid] == [second.acquirer_merchant_id, first.acquirer_merchant_id]
+    assert "issuer countries GB, FR; kinds of cards CREDIT; levels CLASSIC" in boss.get(RULES).content.decode()
+    wrong = boss.post(f"{RULES}add/", rule_form(shop, (second, 1), name="Other", issuer_countries="de"))
+    assert "two letters" in wrong.content.decode()
+
+
+BRITISH_AND_US = ("4200000000000000", "4242424242424242")
+
+
 def test_a_rule_says_to_how_many_accounts_a_declined_payment_goes_on(boss: Client, shop: Shop, cards: Acquirer) -> None:
     first, second = account(shop.channel, "cards", settings={"host": "a"}), account(shop.channel, "second")
     address = f"{RULES}add/"

@@ -168,6 +168,9 @@ STUB = {"connector": "stub", "merchant": "M-9"}
         ({"when": {"amountFrom": "10", "amountTo": "9", "amountCurrency": "EUR"}}, "when.amountTo", "not be less"),
         ({"when": {"amountFrom": "ten", "amountCurrency": "EUR"}}, "when.amountFrom", "must be an amount"),
         ({"when": {"countries": ["DEU"]}}, "when.countries[0]", "two letters"),
+        ({"when": {"issuerCountries": ["DEU"]}}, "when.issuerCountries[0]", "two letters"),
+        ({"when": {"cardTypes": ["CHARGE"]}}, "when.cardTypes[0]", "must be one of CREDIT"),
+        ({"when": {"cardLevels": [""]}}, "when.cardLevels[0]", "1 to 128"),
         ({"when": {"paymentTypes": ["RF"]}}, "when.paymentTypes[0]", "must be one of PA"),
         ({"when": {"brand": []}}, "when.brand", "did you mean brands?"),
         ({"to": []}, "to", "1 to 20 items"),
@@ -196,6 +199,9 @@ def test_accounts_and_rules_of_one_document_are_applied_together_and_shown(targe
         "amountCurrency": "EUR",
         "countries": ["DE"],
         "paymentTypes": ["DB", "PA"],
+        "issuerCountries": ["DE", "AT"],
+        "cardTypes": ["DEBIT"],
+        "cardLevels": ["GOLD", "WORLD"],
     }
     rules = [{"name": "B", "when": when, "to": [{**STUB, "weight": 3}], "maxCascades": 2}, RULE]
     assert apply(target, acquirers={"accounts": [STUB]}, routing={"rules": rules}) == ["acquirers", "routing"]
@@ -206,7 +212,12 @@ def test_accounts_and_rules_of_one_document_are_applied_together_and_shown(targe
     assert [rule["maxCascades"] for rule in printed["rules"]] == [2, 0]
     assert apply(target, routing=printed) == []
     assert [rule.max_cascades for rule in load_routing_table(target.channel_there.pk).rules] == [2, 0]
-    assert [rule.name for rule in load_routing_table(target.channel_there.pk).rules] == ["B", "R"]
+    first, second = load_routing_table(target.channel_there.pk).rules
+    assert (first.name, second.name) == ("B", "R")
+    assert (first.issuer_countries, first.card_types, first.card_levels) == (
+        frozenset({"DE", "AT"}), frozenset({"DEBIT"}), frozenset({"GOLD", "WORLD"}),
+    )  # fmt: skip
+    assert (second.issuer_countries, second.card_types, second.card_levels) == (frozenset(), frozenset(), frozenset())
     printed["rules"][0]["active"] = False
     apply(target, routing=printed)
     assert [rule.name for rule in load_routing_table(target.channel_there.pk).rules] == ["R"]

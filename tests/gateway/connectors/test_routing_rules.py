@@ -113,6 +113,12 @@ CONDITIONS = (
     ({"bins": (("42000000", "42000049"),)}, {"digits": "42000049999"}, {"digits": "42000050000"}),
     ({"bins": (("42000000001", "42000000002"),)}, {"digits": "42000000002"}, {"digits": "42000000000"}),
     ({"bins": (("420000", "420000"),)}, {}, {"digits": ""}),
+    ({"issuer_countries": frozenset({"GB"})}, {}, {"digits": "42424200000"}),
+    ({"issuer_countries": frozenset({"GB"})}, {}, {"digits": "49999900000"}),
+    ({"issuer_countries": frozenset({"GB"})}, {}, {"digits": ""}),
+    ({"card_types": frozenset({"PREPAID"})}, {"digits": "40000500000"}, {"digits": "42000000000"}),
+    ({"card_types": frozenset({"CREDIT", "DEBIT"})}, {}, {"digits": "40000500000"}),
+    ({"card_levels": frozenset({"GOLD"})}, {"digits": "41111100000"}, {"digits": "42000000000"}),
     ({"amount_from": Decimal(92), "amount_currency": "EUR"}, {}, {"amount": Decimal("91.99")}),
     ({"amount_to": Decimal(92), "amount_currency": "EUR"}, {}, {"amount": Decimal("92.01")}),
     ({"amount_from": Decimal(1), "amount_currency": "EUR"}, {}, {"currency": "USD"}),
@@ -121,7 +127,7 @@ CONDITIONS = (
 
 @pytest.mark.parametrize("condition, fitting, failing", CONDITIONS)
 def test_every_condition_holds_and_fails(condition: Any, fitting: Any, failing: Any) -> None:
-    """By brand, BIN range, currency, amount, country, type."""
+    """By brand, BIN range, currency, amount, country, type, and the issuer's facts."""
     assert match_rule(rule("A", **condition), replace(FACTS, **fitting)) is True
     assert match_rule(rule("A", **condition), replace(FACTS, **failing)) is False
 
@@ -133,6 +139,9 @@ def test_what_is_not_known_yet_may_fit() -> None:
         {"countries": frozenset({"DE"})},
         {"payment_types": frozenset({"DB"})},
         {"bins": (("420000", "420000"),)},
+        {"issuer_countries": frozenset({"GB"})},
+        {"card_types": frozenset({"CREDIT"})},
+        {"card_levels": frozenset({"GOLD"})},
         {"amount_from": Decimal(1), "amount_currency": "EUR"},
     ):
         assert match_rule(rule("A", **condition), unknown) is None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -15,7 +16,7 @@ from uuid import UUID, uuid4
 import pytest
 from django.contrib.auth.models import User
 from django.core.exceptions import ImproperlyConfigured
-from django.db import connection
+from django.db import connection, transaction
 from django.test import override_settings
 from django.urls import reverse
 from jwcrypto.jwe import JWE
@@ -70,6 +71,7 @@ from tests.support.database import places_of
 from tests.support.doc_blocks import read_block
 from tests.support.fixtures import Shop
 from tests.support.office import person, signed_in
+from tests.support.threads import PATIENCE_S
 
 pytestmark = pytest.mark.django_db
 
@@ -419,6 +421,31 @@ def test_a_holder_who_opted_out_is_not_asked_about(updating: Shop) -> None:
     assert list_due_cards() == []
 
 
+def test_a_card_that_a_payment_stores_is_kept_out_from_the_first_moment(updating: Shop) -> None:
+    fields = {"amount": "92.00", "currency": "EUR", "paymentType": "DB", "paymentBrand": "VISA"}
+    card = {"card.number": NEW_NUMBER, "card.expiryMonth": "05", "card.expiryYear": "2034", "card.holder": "Jane Jones"}
+    sent = fields | card | INITIAL | {"createRegistration": "true"}
+    out, asked = (updating.api.post("/v1/payments", sent | more) for more in ({"accountUpdater": "false"}, {}))
+    stored, other = out.body["registrationId"], asked.body["registrationId"]
+    assert (out.code, out.body["accountUpdater"]) == ("000.100.110", "false")
+    assert updating.api.get(f"/v1/registrations/{stored}").body["accountUpdater"] == "false"
+    assert list_due_cards() == [UUID(other)]
+    charge(updating.api, stored)
+    assert (statuses(stored), card_of(stored)[0]) == ([], NEW_NUMBER)
+
+
+@pytest.mark.parametrize("kind", [{"amount": "92.00", "currency": "EUR", "paymentType": "DB"}, {}])
+def test_a_card_that_a_checkout_stores_is_kept_out_from_the_first_moment(updating: Shop, kind: dict[str, str]) -> None:
+    checkout = updating.api.post("/v1/checkouts", {**kind, "createRegistration": "true", "accountUpdater": "false"}).id
+    card = {"card.number": NEW_NUMBER, "card.expiryMonth": "05", "card.expiryYear": "2034", "card.holder": "Jane Jones"}
+    path = f"/v1/checkouts/{checkout}/{'payment' if kind else 'registration'}"
+    paid = updating.api.post(path, {"paymentBrand": "VISA", **card, "shopperResultUrl": "https://shop.example/done"})
+    assert paid.status == 200, paid
+    stored = Registration.objects.get()
+    assert stored.request["accountUpdater"] == "false"
+    assert list_due_cards() == []
+
+
 def test_the_samples_of_the_page_are_what_is_taken_and_shown(updating: Shop) -> None:
     page = "account-updater.md"
     sent = read_block(page, "Opt out", "bash")
@@ -477,7 +504,8 @@ def test_cards_that_expire_first_are_asked_about_first_and_more_often(updating: 
     assert (statuses(soon), statuses(late)) == (["NO_CHANGE"] * 2, ["NO_CHANGE"] * 2)
     month = clock.merchant_now(Registration.objects.get(pk=soon).merchant) + timedelta(days=30)
     Registration.objects.filter(pk=soon).update(
-        details={"card": {"bin": "411111", "expiryMonth": f"{month:%m}", "expiryYear": f"{month:%Y}"}}
+        account_update_due_at=None,  # as a change by the API has it
+        details={"card": {"bin": "411111", "expiryMonth": f"{month:%m}", "expiryYear": f"{month:%Y}"}},
     )
     pass_time(updating.api, days=8)
     assert (statuses(soon), statuses(late)) == (["NO_CHANGE"] * 3, ["NO_CHANGE"] * 2)
@@ -506,6 +534,106 @@ def test_due_cards_are_found_by_a_prepared_statement(committed: Shop) -> None:
     assert list_due_cards() == [UUID(stored)]
     assert run_account_updater() == 3
     assert statuses(stored) == ["NO_CHANGE"]
+
+
+def look_at(registration: str) -> timedelta:
+    """In how long the files look at a card again."""
+    row = Registration.objects.select_related("merchant").get(pk=registration)
+    assert row.account_update_due_at is not None
+    return row.account_update_due_at - clock.merchant_now(row.merchant)
+
+
+def is_about(found: timedelta, days: int) -> bool:
+    return abs(found - timedelta(days=days)) < timedelta(minutes=5)
+
+
+def test_a_card_that_is_not_due_is_looked_at_again_when_it_may_be(updating: Shop) -> None:
+    year = clock.real_now().year
+    late, out = (
+        store(updating.api, PLAIN, f"{year + 8}"),
+        store(updating.api, "4111111111111111", accountUpdater="false"),
+    )
+    month = clock.real_now() + timedelta(days=30)
+    soon = store(updating.api, "4242424242424242", f"{month:%Y}", **{"card.expiryMonth": f"{month:%m}"})
+    assert run_account_updater() == 3
+    assert is_about(look_at(late), 1)  # whether there was an answer
+    assert is_about(look_at(out), 30)
+    pass_time(updating.api, days=2)  # which runs the timers
+    assert is_about(look_at(late), 28)
+    assert is_about(look_at(soon), 5)
+    assert [statuses(one) for one in (late, out, soon)] == [["NO_CHANGE"], [], ["NO_CHANGE"]]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"accountUpdater": "true"},
+        {"card.number": "4111111111111111"},
+        {"card.expiryMonth": "06", "card.expiryYear": "2033"},
+    ],
+    ids=["opted in", "number", "date"],
+)
+def test_a_card_that_changes_is_looked_at_anew(updating: Shop, change: dict[str, str]) -> None:
+    stored = store(updating.api, PLAIN, accountUpdater="false")
+    ask_about_due_cards()
+    assert is_about(look_at(stored), 30)
+    updating.api.post(f"/v1/registrations/{stored}", change)
+    assert Registration.objects.get(pk=stored).account_update_due_at is None
+    assert list_due_cards() == ([UUID(stored)] if "accountUpdater" in change else [])
+
+
+def test_the_cards_that_are_looked_at_are_found_by_an_index(updating: Shop) -> None:
+    """EXPLAIN: a run costs what is due, however many cards are stored."""
+    stored = Registration.objects.get(pk=store(updating.api, PLAIN))
+    later = clock.real_now() + timedelta(days=20)
+    for number in range(3_000):
+        stored.pk, stored.account_update_due_at = uuid4(), later if number else None
+        stored._state.adding = True
+        stored.save(force_insert=True)
+    [values] = account_update_batch._list_look_values()
+    for statement in (account_update_batch._DUE, account_update_batch._NOT_DUE):
+        with connection.cursor() as cursor:
+            cursor.execute("ANALYZE gateway_registration, gateway_accountupdate, gateway_agreement")
+            cursor.execute(f"EXPLAIN {statement}", values)
+            plan = "\n".join(row[0] for row in cursor.fetchall())
+        assert "registration_account_update" in plan, plan
+        assert "Seq Scan on gateway_registration" not in plan, plan
+    assert len(list_due_cards()) == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_card_that_somebody_changes_is_left_for_the_next_run(committed: Shop) -> None:
+    """Nothing waits for a row, so no two transactions wait for each other; what the other one says is not lost."""
+    Channel.objects.filter(pk=committed.channel.pk).update(account_updater=True)
+    held, free = (store(committed.api, number, accountUpdater="false") for number in (PLAIN, "4111111111111111"))
+    with ThreadPoolExecutor(1) as pool, transaction.atomic():
+        Registration.objects.filter(pk=held).update(sequence=7, account_update_due_at=None)
+        assert pool.submit(_postpone_elsewhere).result(PATIENCE_S) == 1
+    assert Registration.objects.get(pk=held).account_update_due_at is None
+    assert is_about(look_at(free), 30)
+    assert account_update_batch.postpone_looks() == 1
+
+
+def test_a_card_that_changes_while_it_is_looked_at_is_looked_at_again(
+    updating: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = store(updating.api, PLAIN, accountUpdater="false")
+    postpone = account_update_batch._postpone
+
+    def opt_in_before(rows: list[tuple[Any, ...]]) -> int:
+        updating.api.post(f"/v1/registrations/{stored}", {"accountUpdater": "true"})
+        return postpone(rows)
+
+    monkeypatch.setattr(account_update_batch, "_postpone", opt_in_before)
+    assert account_update_batch.postpone_looks() == 0
+    assert list_due_cards() == [UUID(stored)]
+
+
+def _postpone_elsewhere() -> int:
+    try:
+        return account_update_batch.postpone_looks()
+    finally:
+        connection.close()
 
 
 def test_the_cards_are_looked_for_once_and_shared_out_to_files(updating: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -754,6 +882,7 @@ def test_a_number_that_does_not_open_any_more_holds_no_file_up(updating: Shop) -
     run_account_updater()
     assert (statuses(stored), statuses(other)) == (["UNANSWERED"], ["NEW_EXPIRY"])
     Registration.objects.filter(pk=other).update(means_sealed=b"broken", account_update="")
+    Registration.objects.update(account_update_due_at=None)
     AccountUpdate.objects.all().delete()
     run_account_updater()
     assert (statuses(stored), statuses(other)) == (["UNANSWERED"], ["UNANSWERED"])

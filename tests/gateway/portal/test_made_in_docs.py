@@ -19,7 +19,7 @@ from gateway.catalogue.tolerated_names import TOLERATED_NAMES
 from gateway.connectors.simulator.acs import ONE_TIME_CODE
 from gateway.connectors.simulator.issuers import SIMULATED_ISSUERS
 from gateway.core import languages
-from gateway.core.brands import PAYMENT_BRANDS
+from gateway.core.brands import PAYMENT_BRANDS, TEST_BIN_FILE, find_issuer
 from gateway.core.result_codes import find_result_code
 from gateway.payments.cascade import CASCADABLE_DECLINES
 from gateway.payments.network_tokens import TOKEN_DECLINES
@@ -168,6 +168,19 @@ def trade() -> str:
     return "\n".join(["| what | how many |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows)])
 
 
+def issuers_of_test_cards() -> str:
+    rows = ["| BIN | bank | country | type | level | regulated |", "|---|---|---|---|---|---|"]
+    lines = TEST_BIN_FILE.read_text(encoding="utf-8").splitlines()
+    for line in lines[1:]:
+        issuer = find_issuer(line.partition("\t")[0])
+        assert issuer is not None
+        regulated = "yes" if issuer.regulated else "no"
+        rows.append(
+            f"| `{issuer.bin}` | {issuer.bank} | {issuer.country} | {issuer.type} | {issuer.level} | {regulated} |"
+        )
+    return "\n".join(rows)
+
+
 def cascadable_declines() -> str:
     rows = ["| result code | the acquirer's own code | why another may be approved |", "|---|---|---|"]
     rows += [f"| `{row.result}` | {code_list(sorted(row.responses))} | {row.why} |" for row in CASCADABLE_DECLINES]
@@ -204,6 +217,7 @@ MADE: Final[dict[str, tuple[str, Callable[[], str]]]] = {
     "simulated issuers": ("market.md", issuers),
     "exemptions of simulated issuers": ("market.md", issuers_exemptions),
     "simulated trade": ("market.md", trade),
+    "test BINs": ("card-facts.md", issuers_of_test_cards),
     "cascadable declines": ("routing.md", cascadable_declines),
     "token declines": ("network-tokens.md", token_declines),
     "receiver in Java": ("webhooks.md", show_file("java", RECEIVERS / "Receiver.java")),

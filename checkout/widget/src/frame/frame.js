@@ -9,6 +9,7 @@ const isNumber = field === "number";
 const input = /** @type {HTMLInputElement} */ (document.getElementById("field"));
 const error = /** @type {HTMLElement} */ (document.getElementById("error"));
 const POST_TO = /^v1\/checkouts\/[A-Za-z0-9.-]{32,48}\/(payment|registration)$/;
+const LOOK_UP = /^v1\/checkouts\/[A-Za-z0-9.-]{32,48}\/card-brands$/;
 const STYLES = ["color", "fontFamily", "fontSize", "fontWeight", "letterSpacing"];
 const MOST_DIGITS = 19;
 // Which numbers are which brand's is the gateway's knowledge, put in (CARD_BRANDS) when this document is built. The page
@@ -19,6 +20,10 @@ let brands = [];
 /** @type {string[]} */
 let order = [];
 let only = "";
+// Where the gateway's table of BINs says which brands a card carries: by six digits, which only the gateway is sent.
+let lookup = "";
+/** @type {Map<string, string[]>} */
+const told = new Map();
 // The shopper is in the field, or has left it since the last digit: before that nobody is told whether it is right.
 let inside = false;
 let left = true;
@@ -44,6 +49,10 @@ const rankOf = (code) => (order.includes(code) ? order.indexOf(code) : order.len
 // those that one card carries, the merchant's order goes first.
 /** @param {string} digits */
 function brandsOf(digits) {
+  const carried = (told.get(digits.slice(0, 6)) || [])
+    .map((code) => brands.find((one) => one.code === code))
+    .filter((one) => one && prefixOf(one.ranges, digits));
+  if (carried.length) return /** @type {CardBrand[]} */ (carried).sort((a, b) => rankOf(a.code) - rankOf(b.code));
   const found = brands
     .map((brand, at) => ({ brand, at, prefix: prefixOf(brand.detect, digits) }))
     .filter((one) => one.prefix)
@@ -53,6 +62,20 @@ function brandsOf(digits) {
   if (!best) return [];
   const beside = rest.filter((one) => (best.beside || []).includes(one.code) || (one.beside || []).includes(best.code));
   return [best, ...beside].sort((a, b) => rankOf(a.code) - rankOf(b.code));
+}
+
+/** @param {string} digits */
+async function lookBrandsUp(digits) {
+  const bin = digits.slice(0, 6);
+  if (!lookup || bin.length < 6 || told.has(bin)) return;
+  told.set(bin, []);
+  try {
+    const response = await fetch(new URL(`../../${lookup}?card.bin=${bin}`, location.href), { credentials: "omit", cache: "no-store" });
+    told.set(bin, (await response.json()).brands || []);
+    tell({ t: "change", ...judge() });
+  } catch {
+    // The ranges that are built in decide.
+  }
 }
 
 /** @param {string} digits */
@@ -121,6 +144,7 @@ function tidy(event) {
   if (document.activeElement === input) input.setSelectionRange(place + gaps, place + gaps);
   before = shown;
   left = !inside;
+  lookBrandsUp(digits);
   tell({ t: "change", ...judge() });
 }
 // The shopper goes elsewhere, or sends the form.
@@ -231,6 +255,7 @@ const heard = {
     input.placeholder = message.placeholder;
     if (message.brands) {
       order = message.order || [];
+      lookup = LOOK_UP.test(message.lookup) ? message.lookup : "";
       const offered = message.brands.map((/** @type {any} */ one) => one.code || one);
       brands = offered.map((/** @type {string} */ code) => KNOWN.find((one) => one.code === code)).filter(Boolean);
     }

@@ -497,6 +497,31 @@ class Settlements(Answer):
     _TYPES: ClassVar[Mapping[str, Any]] = {"aggregations": Settlement, "result": Result}
 
 
+class CardFacts(Model):
+    """What the table of BINs knows of the cards that begin so. A fact that is missing is not known."""
+
+    bin: str
+    brands: list[str]
+    issuer: Any
+    issuerCountry: str | None
+    type: str | None
+    level: str | None
+    regulatedFlag: str | None
+
+
+class CardFactsAnswer(Answer):
+    """What is known of a card."""
+
+    card: CardFacts
+    ignoredParameters: list[str] | None
+    result: Result
+    buildNumber: str
+    timestamp: str
+    ndc: str
+
+    _TYPES: ClassVar[Mapping[str, Any]] = {"card": CardFacts, "result": Result}
+
+
 class RateInterval(Model):
     """A share with its interval; missing where nothing was counted."""
 

@@ -663,6 +663,7 @@ class PaymentRequest(TypedDict, total=False):
     job: JobParameters
     standingInstruction: StandingInstructionParameters
     chargebackResultCode: str
+    accountUpdater: bool
 
 
 class FollowUpRequest(TypedDict, total=False):
@@ -779,6 +780,7 @@ class CheckoutRequest(TypedDict, total=False):
     standingInstruction: StandingInstructionParameters
     chargebackResultCode: str
     registrations: Sequence[RegistrationsParameters]
+    accountUpdater: bool
 
 
 class UpdateCheckoutRequestCardParameters(TypedDict, total=False):
@@ -844,6 +846,7 @@ class UpdateCheckoutRequest(TypedDict, total=False):
     standingInstruction: StandingInstructionParameters
     chargebackResultCode: str
     registrations: Sequence[RegistrationsParameters]
+    accountUpdater: bool
 
 
 class PaymentLinksRequest(TypedDict, total=False):
@@ -1359,6 +1362,15 @@ class QueryRecordRequest(TypedDict, total=False):
     includeLinkedTransactions: bool
 
 
+class CardFactsRequestCardParameters(TypedDict, total=False):
+    bin: Required[str]
+
+
+class CardFactsRequest(TypedDict, total=False):
+    entityId: str
+    card: CardFactsRequestCardParameters
+
+
 SettlementsRequestDateParameters = TypedDict("SettlementsRequestDateParameters", {
     "from": Required[str],
     "to": Required[str],
@@ -1435,7 +1447,7 @@ ApprovalsRequestDateParameters = TypedDict("ApprovalsRequestDateParameters", {
 class ApprovalsRequest(TypedDict, total=False):
     entityId: str
     date: ApprovalsRequestDateParameters
-    groupBy: Literal["all", "day", "hour", "brand", "country", "issuer", "bin", "acquirer", "means", "threeDSecure", "shopper"]
+    groupBy: Literal["all", "day", "hour", "brand", "country", "issuer", "cardType", "cardLevel", "bin", "acquirer", "means", "threeDSecure", "shopper"]
     currency: str
 
 
