@@ -125,7 +125,7 @@ def _load(channel: Any, registration: Any, count: int) -> None:
 
     now = _now()
     agreement = build_job_agreement(
-        identifiers.row_id(), channel.merchant_id, channel, registration.id, {}, reference="bench", at=now
+        identifiers.row_id(), channel.merchant_id, channel, registration.id, {}, reference="bench", network_reference="", at=now
     )
     agreement.save(force_insert=True)
     request = json.dumps({"amount": "9.90", "currency": "EUR", "paymentType": "DB", "job": {"month": "*"}})
