@@ -43,6 +43,7 @@ from gateway.payments.refusal import RequestRefusedError
 from gateway.payments.request_builder import build_condition_facts, build_payment_request
 from gateway.scheduling import dunning, job_records, retry_choice
 from gateway.scheduling.job_plans import JobPlan, plan_from_job
+from gateway.scheduling.job_reading import read_job, read_job_means
 from gateway.scheduling.models import Job, JobRun
 
 LIVE_JOB_STATES: Final = (Job.State.ACTIVE, Job.State.ENDING)
@@ -140,11 +141,10 @@ def build_job_trace(job: Job) -> RequestTrace:
 def run_job(ident: UUID, sequence: int) -> bool:
     """Do what is due for a claimed job: charge, record missed runs, or end it. ``sequence``: of the claimed row. False
     when another worker was first."""
-    job = Job.objects.select_related("merchant__division__psp", "channel").get(pk=ident)
+    job = read_job(ident)
     now, due_at = clock.merchant_now(job.merchant), job.next_at
     if job.sequence != sequence or job.state not in LIVE_JOB_STATES or due_at is None or due_at > now:
         return False
-    job.channel.merchant = job.merchant
     if job.ends_at is not None and due_at >= job.ends_at:
         return end_job(job, Job.Reason.NOTICE if job.state == Job.State.ENDING else Job.Reason.COMPLETED, now)
     plan = plan_from_job(job)
@@ -228,12 +228,9 @@ def _lock_unchanged_job(job: Job) -> bool:
 
 def _load_job_means(job: Job) -> tuple[Registration, Agreement | None]:
     """The job's registration and agreement. Raises RequestRefusedError for a deleted registration."""
-    registration = Registration.objects.select_related("channel").get(pk=job.registration)
-    registration.merchant = job.merchant
-    registration.channel.merchant = job.merchant
+    registration, agreement = read_job_means(job)
     if registration.status == Registration.Status.DELETED:
         raise RequestRefusedError(registrations.REGISTRATION_DELETED_CODE)
-    agreement = Agreement.objects.get(pk=job.agreement) if job.agreement is not None else None
     return registration, agreement
 
 

@@ -116,11 +116,12 @@ def _run_claimed(model: type[Job | JobRun], merchant: Merchant | None, work: _Ro
         return _run_sequentially(model, merchant, work, first)
     due = DueRows(model, first, lanes)
     with ThreadPoolExecutor(max_workers=lanes, thread_name_prefix="jobs") as pool:
-        return sum(pool.map(lambda lane: _run_lane(model, work, due), range(lanes)))
+        running = [pool.submit(_run_lane, model, work, due) for _ in range(lanes)]
+        return sum(lane.result() for lane in running)
 
 
 class DueRows:
-    """Claimed rows that the lanes of a tick take one by one. One claim is as many as there are lanes, so that no claimed
+    """Claimed rows that the lanes of a tick take one by one. A claim is as many as there are lanes, so that no claimed
     row waits behind more than one that is slow."""
 
     def __init__(self, model: type[Job | JobRun], claimed: ClaimedJobs, lanes: int) -> None:
