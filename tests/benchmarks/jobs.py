@@ -26,7 +26,8 @@ CHUNK: Final = 50_000
 _COLUMNS: Final = (
     "id", "merchant_id", "channel_id", "registration", "agreement", "state", "reason", "name", "payment_type", "amount",
     "currency", "test_mode", "request", "merchant_memo", "expression", "zone", "starts_at", "duration_unit",
-    "duration_number", "notice_unit", "notice_number", "notice_callable", "next_at", "declined", "late", "sequence", "created_at",
+    "duration_number", "notice_unit", "notice_number", "notice_callable", "next_at", "declined", "late", "sequence",
+    "created_at",
 )  # fmt: skip
 
 
