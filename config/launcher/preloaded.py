@@ -90,7 +90,7 @@ def _leave_out_celery_shell() -> None:
     """Let Celery's command line do without its interactive shell, for which it would load 160 modules of prompt_toolkit
     and others."""
     shell = types.ModuleType("click_repl")
-    shell.register_repl = lambda group: None  # type: ignore[attr-defined]
+    shell.__dict__["register_repl"] = lambda _group: None
     sys.modules.setdefault(shell.__name__, shell)
 
 

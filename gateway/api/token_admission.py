@@ -38,13 +38,13 @@ LAST_USE_RESOLUTION: Final = timedelta(minutes=1)
 BEARER_CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="Tollhouse"'}
 
 
-_UNUSED_COLUMNS: Final = {"active", "created_at", "position", "division_id"}
+_UNUSED_COLUMNS: Final = frozenset({"active", "created_at", "position", "division_id"})
 """Columns of merchants and channels that no request needs; Django loads them on access."""
 
 
 _MERCHANT, _CHANNEL, _PAYMENT = (
     list_column_names(Merchant, without=_UNUSED_COLUMNS),
-    list_column_names(Channel, without={*_UNUSED_COLUMNS, "name"}),
+    list_column_names(Channel, without=_UNUSED_COLUMNS | {"name"}),
     list_column_names(Payment),
 )
 

@@ -16,7 +16,7 @@ so tests count it like any other query.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
@@ -209,9 +209,10 @@ def model_from_row(model: Any, names: Sequence[str], values: Sequence[Any]) -> A
     return row
 
 
-def list_column_names(model: type[models.Model], *, without: Set[str] = frozenset()) -> list[str]:
+@lru_cache
+def list_column_names(model: type[models.Model], *, without: frozenset[str] = frozenset()) -> tuple[str, ...]:
     """The attribute names of a model's columns, for :func:`model_from_row`."""
-    return [field.attname for field in model._meta.concrete_fields if field.attname not in without]
+    return tuple(field.attname for field in model._meta.concrete_fields if field.attname not in without)
 
 
 def name_columns(names: Iterable[str], alias: str) -> str:

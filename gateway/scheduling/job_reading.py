@@ -6,19 +6,23 @@ record of the job. Source: docs/decisions/0112.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
+
+from django.db import models
 
 from gateway.db.statement import execute_sql, list_column_names, model_from_row, name_columns, split_row
 from gateway.models import Agreement, Channel, Division, Merchant, Psp, Registration
 from gateway.scheduling.models import Job
 
-_JOB, _MERCHANT, _DIVISION, _PSP, _CHANNEL, _REGISTRATION, _AGREEMENT = map(
-    list_column_names, (Job, Merchant, Division, Psp, Channel, Registration, Agreement)
-)
+
+def _select(**tables: type[models.Model]) -> str:
+    """The columns of these tables, alias → model, for a SELECT."""
+    return ", ".join(name_columns(list_column_names(model), alias) for alias, model in tables.items())
+
+
 _READ_JOB: Final = f"""
-SELECT {name_columns(_JOB, "j")}, {name_columns(_MERCHANT, "m")}, {name_columns(_DIVISION, "d")},
-    {name_columns(_PSP, "s")}, {name_columns(_CHANNEL, "c")}
+SELECT {_select(j=Job, m=Merchant, d=Division, s=Psp, c=Channel)}
 FROM scheduling_job j
 JOIN gateway_merchant m ON m.id = j.merchant_id
 JOIN gateway_division d ON d.id = m.division_id
@@ -27,7 +31,7 @@ JOIN gateway_channel c ON c.id = j.channel_id
 WHERE j.id = %s::uuid
 """  # noqa: S608 - names of columns
 _READ_MEANS: Final = f"""
-SELECT {name_columns(_REGISTRATION, "r")}, {name_columns(_CHANNEL, "c")}, {name_columns(_AGREEMENT, "a")}
+SELECT {_select(r=Registration, c=Channel, a=Agreement)}
 FROM gateway_registration r
 JOIN gateway_channel c ON c.id = r.channel_id
 LEFT JOIN gateway_agreement a ON a.id = %s::uuid
@@ -40,14 +44,10 @@ def read_job(ident: UUID) -> Job:
     rows = execute_sql(_READ_JOB, [ident])
     if not rows:
         raise Job.DoesNotExist(ident)
-    lengths = (len(_JOB), len(_MERCHANT), len(_DIVISION), len(_PSP))
-    job_row, merchant_row, division_row, psp_row, channel_row = split_row(rows[0], *lengths)
-    job: Job = model_from_row(Job, _JOB, job_row)
-    job.merchant = model_from_row(Merchant, _MERCHANT, merchant_row)
-    job.merchant.division = model_from_row(Division, _DIVISION, division_row)
-    job.merchant.division.psp = model_from_row(Psp, _PSP, psp_row)
-    job.channel = model_from_row(Channel, _CHANNEL, channel_row)
-    job.channel.merchant = job.merchant
+    job: Job
+    job, merchant, division, psp, channel = _build_models(rows[0], Job, Merchant, Division, Psp, Channel)
+    division.psp, merchant.division, channel.merchant = psp, division, merchant
+    job.merchant, job.channel = merchant, channel
     return job
 
 
@@ -56,10 +56,14 @@ def read_job_means(job: Job) -> tuple[Registration, Agreement | None]:
     rows = execute_sql(_READ_MEANS, [job.agreement, job.registration])
     if not rows:
         raise Registration.DoesNotExist(job.registration)
-    registration_row, channel_row, agreement_row = split_row(rows[0], len(_REGISTRATION), len(_CHANNEL))
-    registration: Registration = model_from_row(Registration, _REGISTRATION, registration_row)
-    registration.merchant = job.merchant
-    registration.channel = model_from_row(Channel, _CHANNEL, channel_row)
-    registration.channel.merchant = job.merchant
-    found = agreement_row[0] is not None
-    return registration, model_from_row(Agreement, _AGREEMENT, agreement_row) if found else None
+    registration, channel, agreement = _build_models(rows[0], Registration, Channel, Agreement)
+    registration.merchant = channel.merchant = job.merchant
+    registration.channel = channel
+    return registration, agreement
+
+
+def _build_models(row: tuple[Any, ...], *found: type[models.Model]) -> list[Any]:
+    """The row's models in their order; None for one that was not joined."""
+    pieces = split_row(row, *(len(list_column_names(model)) for model in found))
+    pairs = zip(found, pieces, strict=False)  # behind the last piece nothing is left
+    return [model_from_row(model, list_column_names(model), piece) if piece[0] else None for model, piece in pairs]
