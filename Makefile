@@ -33,7 +33,7 @@ help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: venv ## bring everything up in the foreground: database, broker, web server, worker, demo merchant
-	@exec $(BIN)/python -m config.launcher --with-parent
+	@exec env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m config.launcher --with-parent
 
 shop: venv ## write a sample shop in Python, JavaScript and PHP into var/shop, with the keys of `make run`
 	@exec $(BIN)/python -m config.sample_shops $(ARGS)

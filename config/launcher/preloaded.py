@@ -17,6 +17,7 @@ import signal
 import socket
 import sys
 import time
+import types
 from pathlib import Path
 from typing import Final
 
@@ -61,6 +62,7 @@ def _load_code() -> None:
     from django.urls import get_resolver
 
     get_resolver().url_patterns  # noqa: B018 - views are loaded on first use
+    _leave_out_celery_shell()
     for name in PRELOADED_MODULES:
         importlib.import_module(name)
     from django.apps import apps
@@ -82,6 +84,14 @@ def _load_code() -> None:
     # What modules left behind while they were loaded is not worth the third of a second that it takes to find it.
     gc.freeze()
     gc.enable()
+
+
+def _leave_out_celery_shell() -> None:
+    """Let Celery's command line do without its interactive shell, for which it would load 160 modules of prompt_toolkit
+    and others."""
+    shell = types.ModuleType("click_repl")
+    shell.__dict__["register_repl"] = lambda _group: None
+    sys.modules.setdefault(shell.__name__, shell)
 
 
 def _fork_twice() -> int:

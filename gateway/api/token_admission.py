@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -16,7 +16,7 @@ from typing import Any, Final
 from uuid import NAMESPACE_OID, UUID, uuid5
 
 from django.conf import settings
-from django.db import DatabaseError, InterfaceError, connection, models
+from django.db import DatabaseError, InterfaceError, connection
 
 from gateway.access.rate_limits import SHOPPER_OPERATION, resolve_rate_limit
 from gateway.access.tokens import TokenLimits, hash_token
@@ -24,7 +24,7 @@ from gateway.api.errors import BAD_CREDENTIALS_CODE, THROTTLED_CODE, ApiError
 from gateway.core import clock
 from gateway.core.identifiers import row_id
 from gateway.db.availability import is_database_away
-from gateway.db.statement import execute_sql, model_from_row
+from gateway.db.statement import execute_sql, list_column_names, model_from_row, name_columns, split_row
 from gateway.models import AccessToken, Channel, Merchant, Payment
 from gateway.payments.idempotency import JOIN_IDEMPOTENCY_KEY, SELECT_IDEMPOTENCY_KEY, IdempotencyRow
 from gateway.risk.card_testing import resolve_shopper_network
@@ -38,23 +38,15 @@ LAST_USE_RESOLUTION: Final = timedelta(minutes=1)
 BEARER_CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="Tollhouse"'}
 
 
-_UNUSED_COLUMNS: Final = {"active", "created_at", "position", "division_id"}
+_UNUSED_COLUMNS: Final = frozenset({"active", "created_at", "position", "division_id"})
 """Columns of merchants and channels that no request needs; Django loads them on access."""
 
 
-def _list_column_names(model: type[models.Model], *, without: Set[str] = frozenset()) -> list[str]:
-    return [field.attname for field in model._meta.concrete_fields if field.attname not in without]
-
-
 _MERCHANT, _CHANNEL, _PAYMENT = (
-    _list_column_names(Merchant, without=_UNUSED_COLUMNS),
-    _list_column_names(Channel, without={*_UNUSED_COLUMNS, "name"}),
-    _list_column_names(Payment),
+    list_column_names(Merchant, without=_UNUSED_COLUMNS),
+    list_column_names(Channel, without=_UNUSED_COLUMNS | {"name"}),
+    list_column_names(Payment),
 )
-
-
-def _columns(names: Iterable[str], alias: str) -> str:
-    return ", ".join(f'{alias}."{name}"' for name in names)
 
 
 _FROM: Final = """
@@ -71,12 +63,12 @@ WHERE t.digest = %(digest)s AND t.approved_at IS NOT NULL AND t.revoked_at IS NU
 _SELECT: Final = (
     "SELECT t.id, t.scopes, t.channel_id, t.last_used_at IS NULL OR t.last_used_at < %(seldom)s,"
     " t.max_amount, t.max_day_amount, t.operations,"
-    f" {_columns(_MERCHANT, 'm')}, {_columns(_CHANNEL, 'c')}"
+    f" {name_columns(_MERCHANT, 'm')}, {name_columns(_CHANNEL, 'c')}"
 )
 ADMIT_SQL: Final = _SELECT + _FROM + _WHERE
 # A payment is visible to the entity of the request: to its channel, or to its merchant.
 ADMIT_WITH_PAYMENT_SQL: Final = (
-    f"{_SELECT}, {_columns(_PAYMENT, 'p')}{_FROM}"
+    f"{_SELECT}, {name_columns(_PAYMENT, 'p')}{_FROM}"
     "LEFT JOIN gateway_payment p ON p.id = %(payment)s::uuid AND p.merchant_id = m.id"
     " AND (p.channel_id = c.id OR m.id = %(entity)s::uuid)" + _WHERE
 )
@@ -142,7 +134,7 @@ def admit_token(
         raise ApiError(
             403, BAD_CREDENTIALS_CODE, "this access token is unknown, not approved yet, has ended or was revoked"
         )
-    (token_id, scopes, bound_to, seldom_used, *limits), merchant_row, channel_row, more = _split_row(
+    (token_id, scopes, bound_to, seldom_used, *limits), merchant_row, channel_row, more = split_row(
         rows[0], _TOKEN_COLUMNS, len(_MERCHANT), len(_CHANNEL)
     )
     merchant = model_from_row(Merchant, _MERCHANT, merchant_row)
@@ -174,15 +166,6 @@ def _build_limits(amount: Decimal | None, day_amount: Decimal | None, operations
     if amount is None and day_amount is None and not operations:
         return None
     return TokenLimits(amount=amount, day_amount=day_amount, operations=operations)
-
-
-def _split_row(row: tuple[Any, ...], *lengths: int) -> list[tuple[Any, ...]]:
-    """The row cut into pieces of these lengths, and the rest."""
-    pieces, at = [], 0
-    for length in lengths:
-        pieces.append(row[at : at + length])
-        at += length
-    return [*pieces, row[at:]]
 
 
 def _execute_with_reconnect(sql: str, values: dict[str, Any]) -> list[tuple[Any, ...]]:

@@ -16,7 +16,7 @@ so tests count it like any other query.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
@@ -207,6 +207,26 @@ def model_from_row(model: Any, names: Sequence[str], values: Sequence[Any]) -> A
         if isinstance(text := row.__dict__.get(name), str):
             row.__dict__[name] = json.loads(text)
     return row
+
+
+@lru_cache
+def list_column_names(model: type[models.Model], *, without: frozenset[str] = frozenset()) -> tuple[str, ...]:
+    """The attribute names of a model's columns, for :func:`model_from_row`."""
+    return tuple(field.attname for field in model._meta.concrete_fields if field.attname not in without)
+
+
+def name_columns(names: Iterable[str], alias: str) -> str:
+    """These columns of the table ``alias``, for a SELECT."""
+    return ", ".join(f'{alias}."{name}"' for name in names)
+
+
+def split_row(row: tuple[Any, ...], *lengths: int) -> list[tuple[Any, ...]]:
+    """The row cut into pieces of these lengths, and the rest."""
+    pieces, at = [], 0
+    for length in lengths:
+        pieces.append(row[at : at + length])
+        at += length
+    return [*pieces, row[at:]]
 
 
 def build_new_row(model: type[_Row], *, related: Mapping[str, models.Model] | None = None, **values: Any) -> _Row:

@@ -1,9 +1,9 @@
 """Runs of subscription jobs: charge one due time by one payment, retry declines, and record the outcome.
 
-A run begins under the job's row lock: the statement that begins the payment also inserts the run, unique per job and
-due time, and moves the job to its next time. If the worker dies after that, recovery completes the payment, and the run
+The statement that begins a run's payment also inserts the run, unique per job and due time, and moves the job to its
+next time, if the job is as it was read. If the worker dies after that, recovery completes the payment, and the run
 is rechecked until its payment has a result: nothing is charged twice, and an unknown outcome is not retried. No lock is
-held during the acquirer call. Source: Part B, Scheduling; docs/decisions/0022.
+held during the acquirer call. Source: Part B, Scheduling; docs/decisions/0022, 0112.
 """
 
 from __future__ import annotations
@@ -27,16 +27,23 @@ from gateway.core import clock, identifiers
 from gateway.core.brands import DIRECT_DEBIT_METHOD
 from gateway.core.money import format_amount
 from gateway.core.result_codes import CONCURRENT_UPDATE_CODE, VAULT_ERROR_CODE
-from gateway.db.statement import WriteStatement
+from gateway.db.statement import WriteStatement, execute_sql
 from gateway.models import Agreement, Payment, Registration, Status
 from gateway.payments import account_updates, registrations, risk_screening, store
-from gateway.payments.agreements import find_agreement_violation
+from gateway.payments.agreements import find_agreement_violation, has_agreement_limits
 from gateway.payments.payment_request import PaymentRequest, RequestTrace
-from gateway.payments.process import advance_payment, begin_payment, resolve_route
+from gateway.payments.process import (
+    ConcurrentPaymentUpdateError,
+    advance_payment,
+    begin_payment,
+    process_payment,
+    resolve_route,
+)
 from gateway.payments.refusal import RequestRefusedError
 from gateway.payments.request_builder import build_condition_facts, build_payment_request
 from gateway.scheduling import dunning, job_records, retry_choice
 from gateway.scheduling.job_plans import JobPlan, plan_from_job
+from gateway.scheduling.job_reading import read_job, read_job_means
 from gateway.scheduling.models import Job, JobRun
 
 LIVE_JOB_STATES: Final = (Job.State.ACTIVE, Job.State.ENDING)
@@ -84,7 +91,7 @@ def build_run_request(
         agreement=agreement,
     )
     facts = {"facts": {"schedule": {"id": job.id.hex, "dueAt": clock.format_timestamp(due_at)}}}
-    return replace(request, stored={**request.stored, **facts}, row_locked=True, allow_duplicate=True)
+    return replace(request, stored={**request.stored, **facts}, allow_duplicate=True)
 
 
 def _build_run_parameters(
@@ -134,11 +141,10 @@ def build_job_trace(job: Job) -> RequestTrace:
 def run_job(ident: UUID, sequence: int) -> bool:
     """Do what is due for a claimed job: charge, record missed runs, or end it. ``sequence``: of the claimed row. False
     when another worker was first."""
-    job = Job.objects.select_related("merchant__division__psp", "channel").get(pk=ident)
+    job = read_job(ident)
     now, due_at = clock.merchant_now(job.merchant), job.next_at
     if job.sequence != sequence or job.state not in LIVE_JOB_STATES or due_at is None or due_at > now:
         return False
-    job.channel.merchant = job.merchant
     if job.ends_at is not None and due_at >= job.ends_at:
         return end_job(job, Job.Reason.NOTICE if job.state == Job.State.ENDING else Job.Reason.COMPLETED, now)
     plan = plan_from_job(job)
@@ -160,7 +166,8 @@ def run_job(ident: UUID, sequence: int) -> bool:
 
 
 def _charge_run(job: Job, plan: JobPlan, due_at: datetime, now: datetime) -> bool:
-    """Make the payment of a run. Raises RequestRefusedError and InvalidParametersError when none is possible."""
+    """Make the payment of a run; False when the job changed since it was read. Raises RequestRefusedError and
+    InvalidParametersError when none is possible."""
     registration, agreement = _load_job_means(job)
     registration = account_updates.refresh_stored_card(registration)
     request = build_run_request(job, registration, agreement, now=now, trace=build_job_trace(job), due_at=due_at)
@@ -173,20 +180,36 @@ def _charge_run(job: Job, plan: JobPlan, due_at: datetime, now: datetime) -> boo
     changes, rows = _advance_job_columns(job, plan, due_at, now)
 
     def extra_writes(write: WriteStatement) -> None:
-        write.update_related(Job, changes, {"id": job.id})
+        write.update(job, changes, expecting={"sequence": job.sequence})
         for columns in (row, *rows):
             write.insert(JobRun, **columns)
 
-    payment = _process_locked(replace(request, extra_writes=extra_writes), lambda: _lock_unchanged_job(job))
+    request = replace(request, extra_writes=extra_writes)
+    use = request.agreement_use
+    if use is not None and use.agreement is not None and has_agreement_limits(use.agreement):
+        # Its count is another row that may change meanwhile. Whoever locks both locks the job first.
+        payment = _process_locked(request, lambda: _lock_unchanged_job(job))
+    else:
+        payment = _process_unless_changed(request)
     if payment is None:
         return False
-    record_run_outcome(row["id"], payment)
+    if payment.status != Status.APPROVED or not _mark_run_paid(row["id"], payment):
+        record_run_outcome(row["id"], payment)
     return True
+
+
+def _process_unless_changed(request: PaymentRequest) -> Payment | None:
+    """Process a payment; None when the row that its ``extra_writes`` change was changed by another worker."""
+    try:
+        return process_payment(request)
+    except ConcurrentPaymentUpdateError:
+        return None
 
 
 def _process_locked(request: PaymentRequest, lock: Callable[[], bool]) -> Payment | None:
     """Begin the payment under the job's row lock and process it after the lock is released. ``lock``: takes the lock,
     and returns False if the row changed since it was read; then the result is None."""
+    request = replace(request, row_locked=True)
     chosen_route, screening_plan = resolve_route(request), risk_screening.plan_payment_screening(request)
     with transaction.atomic(durable=True):
         if not lock():
@@ -205,12 +228,9 @@ def _lock_unchanged_job(job: Job) -> bool:
 
 def _load_job_means(job: Job) -> tuple[Registration, Agreement | None]:
     """The job's registration and agreement. Raises RequestRefusedError for a deleted registration."""
-    registration = Registration.objects.select_related("channel").get(pk=job.registration)
-    registration.merchant = job.merchant
-    registration.channel.merchant = job.merchant
+    registration, agreement = read_job_means(job)
     if registration.status == Registration.Status.DELETED:
         raise RequestRefusedError(registrations.REGISTRATION_DELETED_CODE)
-    agreement = Agreement.objects.get(pk=job.agreement) if job.agreement is not None else None
     return registration, agreement
 
 
@@ -279,6 +299,27 @@ def recheck_run(ident: UUID) -> bool:
     if row.state == JobRun.State.OPEN and row.payment is not None:
         record_run_outcome(ident, Payment.objects.get(pk=row.payment))
     return True
+
+
+# The job is locked before the run, in the same order everywhere.
+_MARK_PAID: Final = """
+WITH job AS MATERIALIZED (
+    SELECT id FROM scheduling_job WHERE id = (SELECT job_id FROM scheduling_jobrun WHERE id = %(run)s::uuid) FOR UPDATE
+), paid AS (
+    UPDATE scheduling_jobrun r SET state = 'PAID', next_at = NULL, lease_until = NULL, code = %(code)s::text FROM job
+    WHERE r.id = %(run)s::uuid AND r.job_id = job.id AND r.state = 'OPEN' AND r.payment = %(payment)s::uuid
+    RETURNING r.job_id
+), forgotten AS (
+    UPDATE scheduling_job j SET declined = 0 FROM paid WHERE j.id = paid.job_id AND j.declined > 0
+)
+SELECT count(*) FROM paid
+"""
+
+
+def _mark_run_paid(ident: UUID, payment: Payment) -> bool:
+    """Set an OPEN run whose payment is approved to PAID, in one statement. False when the run has another state."""
+    values = {"run": ident, "payment": payment.id, "code": payment.result_code}
+    return bool(execute_sql(_MARK_PAID, values)[0][0])
 
 
 def record_run_outcome(ident: UUID, payment: Payment) -> None:

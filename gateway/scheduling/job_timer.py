@@ -7,6 +7,9 @@ merchants whose clock was moved, in the test environment, are searched one by on
 
 from __future__ import annotations
 
+import threading
+import time
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
@@ -27,9 +30,11 @@ from gateway.scheduling.models import Job, JobRun
 from gateway.timers.registry import Timer
 
 JOB_CLAIM_SIZE: Final = 20
-"""Rows per claim; each is one payment, and the lease covers all of them."""
+"""Rows per claim of one merchant's; each is one payment, and the lease covers all of them."""
 MAX_JOBS_PER_TICK: Final = 200
-"""Rows that one tick of the timer processes at most."""
+"""Rows that one tick of the timer processes at most for one merchant."""
+MAX_TICK_S: Final = 10.0
+"""How long the lanes of a tick take up further rows."""
 MAX_PARALLEL_JOB_TICKS: Final = 4
 """Parallel ticks of the timer, on all machines together."""
 
@@ -70,7 +75,8 @@ RETURNING r.id, r.next_at, r.{more}
 """
 _TABLES: Final = {Job: ("scheduling_job", "sequence"), JobRun: ("scheduling_jobrun", "state")}
 
-ClaimedJobs = list[tuple[UUID, datetime, Any]]
+ClaimedJob = tuple[UUID, datetime, Any]
+ClaimedJobs = list[ClaimedJob]
 _RowHandler = Callable[[UUID, Any], bool]
 
 
@@ -108,8 +114,27 @@ def _run_claimed(model: type[Job | JobRun], merchant: Merchant | None, work: _Ro
     first = claim_due_jobs(model, lanes if lanes > 1 else JOB_CLAIM_SIZE, clock.real_now(), merchant)
     if lanes == 1 or len(first) < 2:
         return _run_sequentially(model, merchant, work, first)
+    due = DueRows(model, first, lanes)
     with ThreadPoolExecutor(max_workers=lanes, thread_name_prefix="jobs") as pool:
-        return sum(pool.map(lambda row: _run_lane(model, work, row, MAX_JOBS_PER_TICK // lanes), first))
+        running = [pool.submit(_run_lane, model, work, due) for _ in range(lanes)]
+        return sum(lane.result() for lane in running)
+
+
+class DueRows:
+    """Claimed rows that the lanes of a tick take one by one. A claim is as many as there are lanes, so that no claimed
+    row waits behind more than one that is slow."""
+
+    def __init__(self, model: type[Job | JobRun], claimed: ClaimedJobs, lanes: int) -> None:
+        self._model, self._lanes = model, lanes
+        self._rows, self._until = deque(claimed), time.monotonic() + MAX_TICK_S
+        self._lock = threading.Lock()
+
+    def take(self) -> ClaimedJob | None:
+        """The earliest due row; None when none is left, or the tick's time is over."""
+        with self._lock:
+            if not self._rows and time.monotonic() < self._until:
+                self._rows.extend(claim_due_jobs(self._model, self._lanes, clock.real_now()))
+            return self._rows.popleft() if self._rows else None
 
 
 def _run_sequentially(
@@ -125,21 +150,17 @@ def _run_sequentially(
     return done
 
 
-def _run_lane(model: type[Job | JobRun], work: _RowHandler, row: tuple[UUID, datetime, Any], most: int) -> int:
-    """Claim and process one row at a time, at most ``most``, so that no claimed row waits behind a slow one."""
+def _run_lane(model: type[Job | JobRun], work: _RowHandler, due: DueRows) -> int:
     try:
-        done, rows = 0, [row]
-        for _ in range(most):
-            if not rows:
-                break
-            done += _run_safely(model, work, rows[0])
-            rows = claim_due_jobs(model, 1, clock.real_now())
+        done = 0
+        while (row := due.take()) is not None:
+            done += _run_safely(model, work, row)
         return done
     finally:
         connection.close()
 
 
-def _run_safely(model: type[Job | JobRun], work: _RowHandler, row: tuple[UUID, datetime, Any]) -> bool:
+def _run_safely(model: type[Job | JobRun], work: _RowHandler, row: ClaimedJob) -> bool:
     ident, _, more = row
     try:
         return work(ident, more)

@@ -24,9 +24,10 @@ CHARGED: Final = 200
 IDLE_TICKS: Final = 200
 CHUNK: Final = 50_000
 _COLUMNS: Final = (
-    "id", "merchant_id", "channel_id", "registration", "state", "reason", "name", "payment_type", "amount", "currency",
-    "test_mode", "request", "merchant_memo", "expression", "zone", "starts_at", "duration_unit", "duration_number",
-    "notice_unit", "notice_number", "notice_callable", "next_at", "declined", "late", "sequence", "created_at",
+    "id", "merchant_id", "channel_id", "registration", "agreement", "state", "reason", "name", "payment_type", "amount",
+    "currency", "test_mode", "request", "merchant_memo", "expression", "zone", "starts_at", "duration_unit",
+    "duration_number", "notice_unit", "notice_number", "notice_callable", "next_at", "declined", "late", "sequence",
+    "created_at",
 )  # fmt: skip
 
 
@@ -125,7 +126,14 @@ def _load(channel: Any, registration: Any, count: int) -> None:
 
     now = _now()
     agreement = build_job_agreement(
-        identifiers.row_id(), channel.merchant_id, channel, registration.id, {}, reference="bench", at=now
+        identifiers.row_id(),
+        channel.merchant_id,
+        channel,
+        registration.id,
+        {},
+        reference="bench",
+        network_reference="",
+        at=now,
     )
     agreement.save(force_insert=True)
     request = json.dumps({"amount": "9.90", "currency": "EUR", "paymentType": "DB", "job": {"month": "*"}})
@@ -133,6 +141,7 @@ def _load(channel: Any, registration: Any, count: int) -> None:
         channel.merchant_id,
         channel.id,
         registration.id,
+        agreement.id,
         "ACTIVE",
         "",
         "",

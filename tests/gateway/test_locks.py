@@ -66,7 +66,7 @@ HELD = {
     "gateway/management/commands/wallet_key.py": 1,
     "gateway/notifications/endpoints.py": 6,
     "gateway/payments/bank_order_outcomes.py": 1,
-    "gateway/scheduling/job_runs.py": 6,
+    "gateway/scheduling/job_runs.py": 7,
     "gateway/payments/process.py": 2,
     "gateway/threeds/server.py": 1,
 }

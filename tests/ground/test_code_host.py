@@ -21,9 +21,9 @@ pytestmark = [pytest.mark.xdist_group("code-host"), pytest.mark.timeout(600)]
 
 RARELY_USED = {
     "paramiko", "fpdf", "fontTools", "pypdf", "zxcvbn", "invoke", "unittest.mock",
-    "matplotlib", "numpy", "pandas",
+    "matplotlib", "numpy", "pandas", "prompt_toolkit",
 }  # fmt: skip
-"""Loaded where they are used: SFTP, packets of disputes, the estimator of passwords."""
+"""Loaded where they are used: SFTP, packets of disputes, the estimator of passwords; Celery's shell never."""
 OWN_PACKAGES = {"config", "gateway", "checkout", "reporting", "scheduling", "chargebacks"}
 OPTIONAL = {"opentelemetry"}
 """Loaded by redis where it is installed, as it is for tests."""

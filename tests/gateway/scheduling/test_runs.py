@@ -29,6 +29,7 @@ from gateway.scheduling import dunning, job_runs, job_timer
 from gateway.scheduling.models import Job, JobRun
 from gateway.vault.sealing import current_vault
 from tests.support.client import Api
+from tests.support.database import statements
 from tests.support.fixtures import Shop
 from tests.support.recovery import recover_after
 from tests.support.stub import StubProcess, account_at_stub
@@ -115,6 +116,40 @@ def test_a_silent_acquirer_keeps_no_other_run_waiting(committed: Shop, acquirer:
     assert {ident: runs[ident].state for ident in (slow, *quick)} == {slow: "OPEN", **dict.fromkeys(quick, "PAID")}
     ends = dict(PaymentEvent.objects.exclude(event="BEGIN").values_list("payment", "at"))
     assert all(ends[runs[ident].payment] < ends[runs[slow].payment] for ident in quick)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_tick_takes_up_further_runs_until_its_time_is_over(committed: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it had claimed is done; the rest is left to the next tick, and no lease is on it."""
+    card = store_card(committed.api)
+    for _ in range(5):
+        started(committed.api, card)
+    make_due(committed.merchant)
+    monkeypatch.setattr(job_timer, "MAX_TICK_S", -1.0)
+    with override_settings(GATEWAY_JOB_LANES=2):
+        assert job_timer.run_due_jobs(None) == 2
+        assert Job.objects.filter(lease_until__isnull=False).count() == 0
+        monkeypatch.setattr(job_timer, "MAX_TICK_S", PATIENCE_S)
+        assert job_timer.run_due_jobs(None) == 3
+    assert (charges(), set(JobRun.objects.values_list("state", flat=True))) == (5, {"PAID"})
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_approved_run_is_five_statements(committed: Shop) -> None:
+    """The job and what is above it, its card and agreement; the beginning, the end, and the run that is paid."""
+    job = Job.objects.get(pk=started(committed.api, store_card(committed.api)).id)
+    make_due(committed.merchant)
+    with statements() as seen:
+        assert job_runs.run_job(job.pk, job.sequence)
+    assert (len(seen), seen.commits) == (5, 3), seen
+    assert JobRun.objects.get().state == "PAID"
+
+
+def test_declines_in_a_row_end_with_an_approved_run(shop: Shop) -> None:
+    job = Job.objects.get(pk=started(shop.api, store_card(shop.api)).id)
+    Job.objects.update(declined=2)
+    step(shop.merchant)
+    assert (Job.objects.get(pk=job.pk).declined, JobRun.objects.get().state) == (0, "PAID")
 
 
 @pytest.mark.django_db(transaction=True)
