@@ -13,7 +13,7 @@ from django.core.mail import get_connection
 
 from config.doctor.findings import DoctorQuestion, PartFinding, error, judge, ok, skipped, warning
 from gateway.api import health
-from gateway.backoffice.follow_ups.approval_notice import UNDELIVERED_MAIL_BACKENDS
+from gateway.core.mail_address import UNDELIVERED_MAIL_BACKENDS
 from gateway.db import environment
 
 _HEALTH_MENDS: Final = {

@@ -25,9 +25,11 @@ from django.contrib.auth import get_user_model
 from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
+from django.utils import translation
 
 from gateway.access import audit_log
 from gateway.background.files import AttemptFolder
+from gateway.background.work_notice import mail_work_ended
 from gateway.core import clock
 from gateway.models import BackgroundWork, Merchant
 from gateway.timers import wakeup
@@ -115,7 +117,11 @@ def enqueue_work(
         if BackgroundWork.objects.filter(owner=owner, state__in=OPEN_WORK_STATES).count() >= MAX_OPEN_WORK_PER_OWNER:
             raise TooMuchOpenWorkError
         row = BackgroundWork.objects.create(
-            kind=kind.name, title=title[:200], owner_id=owner, parameters=dict(parameters), asked_at=clock.real_now()
+            kind=kind.name,
+            title=title[:200],
+            owner_id=owner,
+            parameters={**parameters, "language": translation.get_language() or ""},
+            asked_at=clock.real_now(),
         )
         audit_log.record_audit_entry(by, f"{kind.name} asked", row, after=dict(parameters))
     wakeup.notify_timer(BACKGROUND_TIMER_NAME)
@@ -244,6 +250,7 @@ def _store_slice(row: BackgroundWork, did: SliceResult, *, release: bool) -> boo
         setattr(row, name, value)
     if moved and did.finished:
         _delete_parts(row)
+        mail_work_ended(row)
     return bool(moved)
 
 
@@ -255,9 +262,10 @@ def _delete_parts(row: BackgroundWork) -> None:
 
 
 def _mark_failed(row: BackgroundWork, why: str) -> None:
-    BackgroundWork.objects.filter(pk=row.pk, slices=row.slices, state=BackgroundWorkState.RUNNING).update(
-        state=BackgroundWorkState.FAILED, message=why[:500], ended_at=clock.real_now(), lease_until=None
-    )
+    same = BackgroundWork.objects.filter(pk=row.pk, slices=row.slices, state=BackgroundWorkState.RUNNING)
+    row.state, row.message, row.ended_at = BackgroundWorkState.FAILED, why[:500], clock.real_now()
+    if same.update(state=row.state, message=row.message, ended_at=row.ended_at, lease_until=None):
+        mail_work_ended(row)
 
 
 def _schedule_retry(row: BackgroundWork) -> None:

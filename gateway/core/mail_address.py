@@ -1,13 +1,16 @@
-"""Mail addresses that shoppers, merchants and clerks give, and this gateway sends to."""
+"""Mail addresses that shoppers, merchants and clerks give, and whether this gateway's mails reach anybody."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import EmailValidator
 
 MAX_EMAIL_CHARS: Final = 254
+UNDELIVERED_MAIL_BACKENDS: Final = ("console", "dummy", "filebased")
+"""Django's mail backends that deliver to no recipient."""
 _check_address: Final = EmailValidator(allowlist=())
 
 
@@ -23,3 +26,8 @@ def parse_mail_address(text: str) -> str:
     except ValidationError:
         return ""
     return address if address.isprintable() and not address.endswith("]") and len(address) <= MAX_EMAIL_CHARS else ""
+
+
+def are_mails_delivered() -> bool:
+    """Whether a mail server is set up."""
+    return not any(name in settings.EMAIL_BACKEND for name in UNDELIVERED_MAIL_BACKENDS)

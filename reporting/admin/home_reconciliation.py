@@ -60,7 +60,7 @@ def build_delivery_panel(scope: AccessScope) -> Panel | None:
             ),
         ],
         chart=charts.draw_stacked_bars(
-            [(f"{day:%d.%m.}", tried.get(day, (0, 0)), f"{files}?tried={day:%Y-%m-%d}") for day in days],
+            [(f"{day:%m-%d}", tried.get(day, (0, 0)), f"{files}?tried={day:%Y-%m-%d}") for day in days],
             (("good", _("sent")), ("bad", _("failed"))),
             title=_("Tries by day (UTC), the last 14 days"),
         ),

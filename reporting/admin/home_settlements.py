@@ -47,7 +47,7 @@ def _build_settlement_panel(scope: AccessScope) -> Panel | None:
     came, missed = _count_received(institutes, days[0]), _list_missing_days(institutes, days[0])
     shown = [
         (
-            f"{day:%d.%m.}",
+            f"{day:%m-%d}",
             (came.get(day, 0), sum(1 for one, _by in missed if one == day)),
             f"{files}?day={day:%Y-%m-%d}" if files else "",
         )

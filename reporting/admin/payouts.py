@@ -178,7 +178,7 @@ def _chart_currencies(figures: Iterable[dict[str, Any]]) -> list[dict[str, Any]]
         parts = parts if any(row["paid"] < 0 for row in rows) else parts[:2]
         kinds = [(kind, name) for kind, name, _of in parts]
         shown = [
-            (f"{row['day']:%d.%m.}", [of(row) for _kind, _name, of in parts], _day_link(row["day"])) for row in rows
+            (f"{row['day']:%m-%d}", [of(row) for _kind, _name, of in parts], _day_link(row["day"])) for row in rows
         ]
         title = _("Paid out and fees by day in %s") % currency
         found.append(
@@ -203,7 +203,7 @@ def _summarize_matching(figures: Iterable[dict[str, Any]], _first: date) -> dict
         )
     total = sum(days.values(), Counter[str]())
     shown = [
-        (f"{day:%d.%m.}", (one["matched"], one["multiple"], one["unmatched"]), _day_link(day))
+        (f"{day:%m-%d}", (one["matched"], one["multiple"], one["unmatched"]), _day_link(day))
         for day, one in sorted(days.items())
     ]
     kinds = (("good", _("matched")), ("note", _("several candidates")), ("bad", _("not matched")))

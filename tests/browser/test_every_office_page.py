@@ -27,12 +27,13 @@ from axe_playwright_python.sync_playwright import Axe
 from django.apps import apps
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.core.cache import cache
 from django.test import Client, override_settings
 from playwright.sync_api import Page
 
 from chargebacks import evidence, ledger
 from gateway.core import clock
-from gateway.models import Approval, RiskSet, Role
+from gateway.models import Approval, Payment, RiskSet, Role
 from reporting.models import ClearingInstitute
 from tests.browser.conftest import picture
 from tests.browser.patience import resize
@@ -311,3 +312,14 @@ def test_a_long_label_leaves_its_value_room_on_a_phone(committed: Shop, site: st
     address = f"{site}/admin/gateway/threedsecureconfiguration/"
     assert look(page, address, Variant("de", "dark", 375), again=False) == []
     assert page.locator("#result_list td").count() > 5
+
+
+def test_a_long_brand_leaves_its_figures_room_on_a_phone(committed: Shop, site: str, open_page: Open) -> None:
+    """The first page was wider than the screen: a brand's name is one word."""
+    committed.api.pay()
+    Payment.objects.update(brand="CREDITTRANSFER_SEPA")
+    cache.clear()
+    boss = person("boss", Role.PSP, committed.merchant.division.psp)
+    page = open_as(open_page, site, signed_in(boss), "de")
+    assert look(page, f"{site}/admin/", Variant("de", "light", 375), again=False) == []
+    assert page.get_by_text("CREDITTRANSFER_SEPA").count() == 1

@@ -67,6 +67,18 @@ def test_the_brand_shows_after_four_digits_and_amex_has_its_own_groups(form: Wid
     expect(form.cvv).to_have_attribute("placeholder", "••••")
 
 
+@pytest.mark.parametrize("lang", ["en", "ar"])
+def test_all_digits_stand_beside_the_brand_on_the_smallest_phone(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open, lang: str
+) -> None:
+    """The brand's mark hid the last one, which the shopper could not check."""
+    url = shop_site.widget(site, checkout(api), brands="VISA DIRECTDEBIT_SEPA", lang=lang)
+    widget = open_widget(304, 640).open(url)
+    widget.number.fill(GOOD)
+    expect(widget.page.locator(".wpwl-badge svg")).to_have_count(1)
+    assert widget.number.evaluate("(field) => field.scrollWidth - field.clientWidth") == 0
+
+
 def test_a_co_badged_card_offers_a_choice(form: Widget) -> None:
     """A French card of two networks; the first is chosen."""
     form.number.fill("4970100000000154")

@@ -11,7 +11,7 @@ from datetime import timedelta
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, expect
 
 from checkout.models import Checkout, OfferRule
 from gateway.models import Merchant, Payment, Registration, RiskSet, Status
@@ -204,6 +204,43 @@ def expire(registration: str) -> None:
     row = Registration.objects.get(pk=registration)
     row.details["card"] |= {"expiryMonth": "01", "expiryYear": "2024"}
     row.save(update_fields=["details"])
+
+
+def press_slowly(widget: Widget, button: Locator) -> None:
+    """A finger rests on the button, which stays where it is whatever the fields say meanwhile."""
+    button.hover()
+    place = button.bounding_box()
+    widget.page.mouse.down()
+    widget.heard()
+    assert button.bounding_box() == place
+    widget.page.mouse.up()
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_a_press_is_not_lost_to_an_error_that_goes(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open, stored: bool
+) -> None:
+    """Pressing takes the shopper out of the field: what that changes waits, and an error that was mended is gone."""
+    offered = {"registrations[0].id": store(api)} if stored else {}
+    options = {"registrations": {"requireCvv": True}}
+    widget = open_widget(390, 900).open(shop_site.widget(site, checkout(api, **offered), options=options))
+    box = widget.page.locator(".wpwl-form-registrations" if stored else ".wpwl-form-card")
+    button, hint, code = box.locator(".wpwl-button-pay"), box.locator(".wpwl-hint-cvvError"), box.locator("iframe").last
+    field = code.content_frame.locator("#field")
+    if not stored:
+        widget.number.fill("4200000000000000")
+        widget.expiry.press_sequentially("0534")
+        widget.heard()
+    button.click()
+    expect(hint).to_be_visible()
+    expect(field).to_be_focused()
+    press_slowly(widget, button)
+    expect(field).to_be_focused()
+    field.press_sequentially("12")
+    expect(hint).to_be_hidden()
+    field.press_sequentially("3")
+    press_slowly(widget, button)
+    widget.lands()
 
 
 @pytest.mark.parametrize(("width", "lang"), [(390, "en"), (1280, "de"), (390, "ar")])

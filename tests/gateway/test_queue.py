@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.core.mail import EmailMessage
 from django.test import override_settings
+from django.utils import translation
 
 from gateway.background import queue
 from gateway.background.files import AttemptFolder, public_file_name
@@ -335,3 +337,51 @@ def test_work_is_whole_when_it_is_done_and_not_before(
     state: str, done: int, total: int | None, percent: int | None
 ) -> None:
     assert queue.compute_percent_done(BackgroundWork(state=state, done=done, total=total)) == percent
+
+
+def begin_hours_ago(row: BackgroundWork) -> None:
+    BackgroundWork.objects.filter(pk=row.pk).update(asked_at=clock.real_now() - timedelta(hours=2))
+
+
+def test_the_owner_of_long_work_is_mailed_where_its_file_is(
+    kind: Callable[[Any], WorkKind], mailoutbox: list[EmailMessage]
+) -> None:
+    """In the language it was asked for in; once, and only where it took long enough to leave the page."""
+    User.objects.create(username="clara", email="clara@shop.example")
+    with translation.override("de"):
+        row = ask(kind(counting))
+    begin_hours_ago(row)
+    short = ask(kind(counting))
+    while queue.run_background_work(None):
+        pass
+    (mail,) = mailoutbox
+    assert (mail.to, mail.subject) == (["clara@shop.example"], "Fertig: a trial")
+    assert f"/admin/gateway/backgroundwork/{row.pk}/change/" in mail.body
+    assert str(short.pk) not in mail.body
+
+
+def test_work_that_failed_is_mailed_with_its_reason_and_a_lost_mail_stops_nothing(
+    kind: Callable[[Any], WorkKind], mailoutbox: list[EmailMessage], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def impossible(row: BackgroundWork, folder: AttemptFolder, alive: Callable[[], None]) -> SliceResult:
+        raise WorkFailedError("the payments of this list are gone")
+
+    def away(mail: EmailMessage) -> int:
+        raise ConnectionRefusedError
+
+    owner = User.objects.create(username="clara", email="clara@shop.example")
+    begin_hours_ago(ask(kind(impossible)))
+    queue.run_background_work(None)
+    (mail,) = mailoutbox
+    assert (mail.subject, "are gone" in mail.body) == ("Failed: a trial", True)
+    monkeypatch.setattr(EmailMessage, "send", away)
+    row = ask(kind(impossible))
+    begin_hours_ago(row)
+    queue.run_background_work(None)
+    row.refresh_from_db()
+    assert row.state == State.FAILED
+    monkeypatch.undo()
+    User.objects.filter(pk=owner.pk).update(is_active=False)
+    begin_hours_ago(ask(kind(impossible)))
+    queue.run_background_work(None)
+    assert len(mailoutbox) == 1, "somebody who left is told nothing"

@@ -514,7 +514,7 @@ def test_the_first_page_misses_files_by_the_day_of_their_institute(db: None, zon
     ]
     assert missed
     assert [name for name, *_ in shown.facts] == missed
-    assert f"{came:%d.%m.}" in shown.chart
+    assert f"{came:%m-%d}" in shown.chart
 
 
 def test_the_preview_says_what_the_file_makes_before_it_is_read(

@@ -97,9 +97,15 @@ function framedField(view, field, one, texts) {
   });
 }
 
-/** @param {View} view @param {string} groupName @param {Record<string, (message?: any) => void>} on */
-export function cvvField(view, groupName, on) {
-  const { box, one } = frameBox(view, "cvv", "cvv", groupName, on);
+// What is typed anew is judged anew, when the field is left. While a button is pressed no error goes, as none comes: the
+// button would move from under the finger, and the press would be lost.
+/** @param {View} view @param {FramedField} field @param {FieldState} state */
+const forgive = (view, field, state) =>
+  !view.pressing && (state.valid || state.empty || state.reason === "typing") && field.fail("");
+
+/** @param {View} view @param {string} groupName @param {() => void} enter */
+export function cvvField(view, groupName, enter) {
+  const { box, one } = frameBox(view, "cvv", "cvv", groupName, { change: (state) => forgive(view, field, state), enter });
   const field = /** @type {FramedField} */ (group(view, "cvv", box, { label: view.t("cvv") }));
   let digits = 3;
   framedField(view, field, one, () => view.t("cvvError", { n: digits }));
@@ -158,8 +164,7 @@ export function cardPart(view, codes) {
   const number = frameBox(view, "cardNumber", "number", groupName, {
     change: (state) => {
       setDetected(state.codes);
-      // What is being typed anew is judged anew, when the field is left.
-      if (state.valid || state.empty || state.reason === "typing") part.number.fail("");
+      forgive(view, part.number, state);
     },
     blur: () => !part.number.frame.state.empty && !view.pressing && part.number.fail(part.number.judge()),
     enter: () => part.form.requestSubmit(),
@@ -176,10 +181,7 @@ export function cardPart(view, codes) {
   part.number = framedField(view, group(view, "cardNumber", number.box, { label: view.t("cardNumber") }), number.one, (reason) =>
     view.t({ missing: "cardNumberMissing", brand: "cardNumberBrand" }[reason] || "cardNumberError"));
   part.expiry = expiryField(view);
-  part.cvv = cvvField(view, groupName, {
-    change: (state) => (state.valid || state.empty || state.reason === "typing") && part.cvv.fail(""),
-    enter: () => part.form.requestSubmit(),
-  });
+  part.cvv = cvvField(view, groupName, () => part.form.requestSubmit());
   part.holder = holderField(view);
   const more = h("div", { class: "wpwl-more" });
   part.button = payButton(view, " ");
@@ -199,7 +201,6 @@ export function cardPart(view, codes) {
     const facts = factsOf(code);
     const known = detected.length > 0 || chosen;
     badge.replaceChildren(...(known && facts ? [mark(/** @type {string} */ (code), view.words.label(facts))] : []));
-    marks.querySelectorAll(".wpwl-mark").forEach((one) => one.classList.toggle("wpwl-dim", Boolean(known) && !one.classList.contains(`wpwl-brand-${code}`)));
     part.cvv.want(facts && known ? facts.cvv : [3, 4], cvvWanted(view) && !(facts && known && facts.cvvOptional));
     if (code !== told && known) callPage("onChangeBrand", (told = code));
   }

@@ -115,6 +115,24 @@ _NAMED: Final = (Payment, Approval, Merchant, Channel, Division, Psp, AccessToke
 """Models whose rows are named as they are now, where the entry has no name of them."""
 
 
+_MACHINES: Final = {
+    "command line": lazy("command line"),
+    "unused accounts": lazy("the timer of unused accounts"),
+    "erasure approvals": lazy("the timer of approvals to erase"),
+    "settlement lines": lazy("settlement lines"),
+}
+"""Actors that are no users, by their names in the trail. No user name has a space."""
+_MACHINE_KINDS: Final = {"access token": lazy("access token %s"), "settlement file": lazy("settlement file %s")}
+"""The same, of those with an id or a name behind."""
+
+
+def _name_actor(actor: str) -> str:
+    for kind, words in _MACHINE_KINDS.items():
+        if actor.startswith(f"{kind} "):
+            return str(words) % actor.removeprefix(f"{kind} ")
+    return str(_MACHINES.get(actor, actor))
+
+
 def describe_entries(entries: Iterable[AuditEntry]) -> dict[int, str]:
     """Key of an entry → its sentence."""
     found = list(entries)
@@ -125,7 +143,7 @@ def describe_entries(entries: Iterable[AuditEntry]) -> dict[int, str]:
 def _describe(entry: AuditEntry, name: str) -> str:
     values: dict[str, Any] = {**(entry.before or {}), **(entry.after or {})}
     facts = {
-        "actor": entry.actor,
+        "actor": _name_actor(entry.actor),
         "what": _name_subject(entry, name, values),
         "asker": values.get("asked by") or "–",
         "note": values.get("reason") or values.get("note") or "–",
@@ -137,7 +155,7 @@ def _describe(entry: AuditEntry, name: str) -> str:
         sentence = _CONNECTED_SENTENCE
     if sentence is not None:
         return mask_text(str(sentence) % facts)
-    return mask_text(f"{entry.actor}: {_(entry.action)}, {facts['what']}")
+    return mask_text(f"{facts['actor']}: {_(entry.action)}, {facts['what']}")
 
 
 def _name_subject(entry: AuditEntry, name: str, values: Mapping[str, Any]) -> str:

@@ -173,7 +173,7 @@ class AccessTokenAdmin(MerchantPage):
             "lows": [first_id_at(day) for day in days],
             "highs": [first_id_at(day + timedelta(days=1)) for day in days],
         }
-        bars = [(f"{day:%d.%m.}", int(count)) for day, count in execute_sql(_CALLS, values)]
+        bars = [(f"{day:%m-%d}", int(count)) for day, count in execute_sql(_CALLS, values)]
         return charts.draw_bars(bars, title=_("Calls per day, the last %d days") % CALL_CHART_DAYS)
 
     def changeform_view(

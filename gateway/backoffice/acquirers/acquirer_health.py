@@ -29,9 +29,11 @@ from gateway.backoffice.operations.dashboard import (
     DASHBOARD_HOURS,
     SCOPE_CONDITION,
     build_first_payments_url,
+    build_hour_url,
     build_payments_url,
     query_dashboard,
 )
+from gateway.backoffice.payments.payment_filters import NO_MERCHANT_ID
 from gateway.connectors.routing import list_acquirers
 from gateway.core import clock
 from gateway.models import AcquirerAccount, BreakerChange, Status
@@ -128,6 +130,8 @@ class AcquirerHealth:
     """Filters of the list of payments whose last account this is."""
     moved_on: int = 0
     """Declines here of payments that another account decided in the end: they are in that account's list."""
+    shared_hours: set[datetime] = field(default_factory=set)
+    """Hours that count payments which are in another account's list."""
 
     @property
     def approved_link(self) -> str:
@@ -215,7 +219,7 @@ def _build_health(row: AcquirerAccount) -> AcquirerHealth:
         decided_here={
             "channel": row.channel.entity_id,
             "connector": row.connector,
-            **({"account": row.acquirer_merchant_id} if row.acquirer_merchant_id else {}),
+            "account": row.acquirer_merchant_id or NO_MERCHANT_ID,
         },
     )
 
@@ -232,12 +236,21 @@ def _add_counts(found: Mapping[AcquirerAccountKey, AcquirerHealth], rows: Iterab
         own.hours.setdefault(hour, [0, 0, 0, 0])[_PLACES.get(status, 2)] += count
         own.doubt += count if status == Status.IN_DOUBT else 0
         own.moved_on += count if status == _DECLINED_BEFORE else 0
+        if status in (FAILED_OVER, _DECLINED_BEFORE, _VOIDED):
+            own.shared_hours.add(hour)
 
 
 def _chart_by_hour(own: AcquirerHealth) -> SafeString:
     now = clock.real_now().replace(minute=0, second=0, microsecond=0)
     hours = [now - timedelta(hours=back) for back in range(DASHBOARD_HOURS - 1, -1, -1)]
-    rows = [(f"{timezone.localtime(hour):%H}", tuple(own.hours.get(hour, [0, 0, 0, 0])), own.link) for hour in hours]
+    rows = [
+        (
+            f"{timezone.localtime(hour):%H}",
+            tuple(own.hours.get(hour, [0, 0, 0, 0])),
+            "" if hour in own.shared_hours else build_hour_url(hour, **own.decided_here),
+        )
+        for hour in hours
+    ]
     kinds = (("good", _("approved")), ("bad", _("declined")), ("note", _("not decided")), ("gone", _("went on")))
     return charts.draw_stacked_bars(
         rows, kinds, title=_("%(name)s by hour (%(zone)s)") % {"name": own.name, "zone": name_zone()}

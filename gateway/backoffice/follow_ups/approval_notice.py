@@ -21,6 +21,7 @@ from django.utils.translation import gettext as _
 from gateway.access import permissions
 from gateway.backoffice.kit.formatting import build_state_pill, format_money
 from gateway.core import clock
+from gateway.core.mail_address import are_mails_delivered
 from gateway.models import Approval, Merchant
 from gateway.payments.operation_table import OPERATIONS
 from gateway.timers import wakeup
@@ -33,8 +34,6 @@ DECIDE_APPROVAL_PERMISSION: Final = "gateway.approve_payment"
 MAX_MAILED_DECIDERS: Final = 20
 MAX_NOTICES_PER_TICK: Final = 200
 NOTICE_TIMER: Final = "approval mails"
-UNDELIVERED_MAIL_BACKENDS: Final = ("console", "dummy", "filebased")
-"""Django's mail backends that deliver to no recipient."""
 log = structlog.get_logger(__name__)
 
 
@@ -94,7 +93,7 @@ def send_due_notices(merchant: Merchant | None) -> int:
 def mail_requests(rows: Sequence[Approval]) -> int:
     """Mail those who may decide these requests, each alone, one mail with a link to each; returns how many were
     sent."""
-    if not rows or not _are_mails_delivered():
+    if not rows or not are_mails_delivered():
         return 0
     candidates = list_candidates()
     by_decider: dict[tuple[str, str], list[tuple[str, str]]] = {}
@@ -150,10 +149,6 @@ def _send_mails(mails: Sequence[EmailMessage], rows: Sequence[Approval]) -> int:
     return sent
 
 
-def _are_mails_delivered() -> bool:
-    return not any(name in settings.EMAIL_BACKEND for name in UNDELIVERED_MAIL_BACKENDS)
-
-
 def _build_address(row: Approval) -> str:
     return f"{settings.GATEWAY_BASE_URL}{reverse('admin:gateway_approval_change', args=[row.pk])}"
 
@@ -162,7 +157,7 @@ def mail_decision(row: Approval) -> bool:
     """Mail the decision to the clerk who asked; True if a mail was sent. A mail server that fails undoes nothing: the
     dashboard shows the decision too."""
     to = row.asked_by.email
-    if not to or not _are_mails_delivered():
+    if not to or not are_mails_delivered():
         return False
     try:
         with translation.override(row.language or settings.LANGUAGE_CODE):

@@ -225,7 +225,7 @@ def chart_payments_by_hour(rows: Iterable[tuple[Any, ...]], before: Iterable[tup
         at = hour.astimezone(UTC) if hour is not None else None
         if at in figures:
             figures[at][place] += count
-    shown = [(f"{timezone.localtime(hour):%H}", tuple(figures[hour]), _build_hour_url(hour)) for hour in hours]
+    shown = [(f"{timezone.localtime(hour):%H}", tuple(figures[hour]), build_hour_url(hour)) for hour in hours]
     return charts.draw_stacked_bars(
         shown,
         (("good", _("approved")), ("bad", _("declined")), ("note", _("open"))),
@@ -234,9 +234,10 @@ def chart_payments_by_hour(rows: Iterable[tuple[Any, ...]], before: Iterable[tup
     )
 
 
-def _build_hour_url(hour: datetime) -> str:
+def build_hour_url(hour: datetime, **filters: str) -> str:
+    """Address of the list behind an hour's column: the first payments of this hour, by real time."""
     until = format_filter_time(hour + timedelta(hours=1))
-    return build_payments_url(real_from=format_filter_time(hour), real_to=until, part="first")
+    return build_payments_url(**filters, real_from=format_filter_time(hour), real_to=until, part="first")
 
 
 def _find_first_hour() -> datetime:

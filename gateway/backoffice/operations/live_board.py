@@ -30,6 +30,7 @@ from gateway.backoffice.kit.formatting import format_number, name_zone
 from gateway.backoffice.kit.periods import format_filter_time
 from gateway.backoffice.kit.real_time import ROW_TIME_SQL
 from gateway.backoffice.operations.dashboard import SCOPE_CONDITION, build_payments_url, cache_for_scope
+from gateway.backoffice.payments.payment_filters import NO_MERCHANT_ID
 from gateway.backoffice.payments.payment_search import SearchTooBroadError, limit_search_time
 from gateway.backoffice.sign_in import session
 from gateway.core import clock
@@ -224,7 +225,7 @@ def _render_account(key: tuple[str, str], spans: Mapping[str, WindowFigures], no
     alarm = compared and drop is not None and drop >= ALARM_DROP_POINTS
     warning = compared and drop is not None and drop >= WARNING_DROP_POINTS
     connector, account = key
-    named: dict[str, str] = {"connector": connector, "part": "first"} | ({"account": account} if account else {})
+    named = {"connector": connector, "part": "first", "account": account or NO_MERCHANT_ID}
 
     def link(since: datetime, until: datetime, **more: str) -> str:
         ends = {"real_from": format_filter_time(since), "real_to": format_filter_time(until)}

@@ -37,6 +37,8 @@ _PLAIN_FILTERS: Final = (
     "status", "payment_type", "brand", "method", "currency", "test_mode", "channel", "merchant", "connector",
     "acquirer_merchant_id",
 )  # fmt: skip
+NO_MERCHANT_ID: Final = "(none)"
+"""The filter by a merchant's id at the acquirer that finds payments without one; no id looks like it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +73,7 @@ class PaymentFilters:
         found = Q()
         for name in _PLAIN_FILTERS:
             if value := getattr(self, name):
-                found &= Q(**{name: value})
+                found &= Q(**{name: "" if value == NO_MERCHANT_ID else value})
         if self.code:
             found &= Q(result_code=self.code)
         if self.family is not None:
@@ -154,6 +156,10 @@ def _parse_name(text: str) -> str:
     return text
 
 
+def _parse_merchant_id(text: str) -> str:
+    return text if text == NO_MERCHANT_ID else _parse_name(text)
+
+
 def _parse_family(text: str) -> ResultFamily:
     try:
         return ResultFamily(text)
@@ -191,7 +197,7 @@ _READ: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
     "channel": ("channel", _parse_filter_id),
     "merchant": ("merchant", _parse_filter_id),
     "connector": ("connector", _parse_name),
-    "account": ("acquirer_merchant_id", _parse_name),
+    "account": ("acquirer_merchant_id", _parse_merchant_id),
     "from": ("since", parse_filter_time),
     "to": ("until", parse_filter_end),
     "least": ("least", _parse_filter_amount),

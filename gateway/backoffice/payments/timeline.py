@@ -177,8 +177,8 @@ _EVENTS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
         LifecycleEvent.BEGIN: ("begun", "plain"),
         LifecycleEvent.REFUSE: ("refused before anybody was asked", "bad"),
-        LifecycleEvent.APPROVE: ("approved", "good"),
-        LifecycleEvent.DECLINE: ("declined", "bad"),
+        LifecycleEvent.APPROVE: ("was approved", "good"),
+        LifecycleEvent.DECLINE: ("was declined", "bad"),
         LifecycleEvent.SUSPEND: ("waits for the shopper", "wait"),
         LifecycleEvent.LOSE: ("no answer: in doubt, the acquirer is asked again", "wait"),
         LifecycleEvent.RESUME: ("the shopper is back", "plain"),
@@ -195,7 +195,7 @@ _EVENTS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
 
 _KINDS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "submit": "asked",
+        "submit": "was asked",
         "inquire": "asked what became of it",
         "void": "asked to take it back",
         "batch": "told what became of it with its batch",

@@ -73,6 +73,20 @@ def test_an_identity_that_was_connected_is_not_told_as_undone(after: dict[str, o
 
 
 @pytest.mark.django_db
+def test_an_actor_that_is_no_user_is_named_in_the_readers_language() -> None:
+    """A German sentence began with "command line"."""
+    actors = ("command line", "access token 01a2", "settlement file a b.csv", "clara", "SFTP")
+    entries = [
+        AuditEntry(pk=number, actor=actor, action="add", subject="merchant", subject_id="")
+        for number, actor in enumerate(actors)
+    ]
+    with translation.override("de"):
+        told = [sentence.partition(" hat ")[0] for sentence in describe_entries(entries).values()]
+    assert told[:2] == ["Befehlszeile", "Zugriffstoken 01a2"]
+    assert told[2:] == ["Abrechnungsdatei a b.csv", "clara", "SFTP"]
+
+
+@pytest.mark.django_db
 def test_a_history_and_a_heading_are_sentences_in_the_readers_language(shop: Shop) -> None:
     audit_log.record_audit_entry(BY, "change", shop.channel, before={"active": True}, after={"active": False})
     client = signed_in(person("max", Role.MANAGER, shop.merchant))

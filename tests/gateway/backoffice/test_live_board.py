@@ -110,6 +110,15 @@ def test_each_figure_leads_to_as_many_payments(shop: Shop, boss: Client) -> None
             assert count_rows(boss, address) == count
 
 
+def test_an_account_without_a_merchant_id_leads_to_its_own_payments(shop: Shop, boss: Client) -> None:
+    """Its list had those of every account at the same connector."""
+    paid = [shop.api.pay().id for _number in range(3)]
+    Payment.objects.filter(pk=paid[0]).update(acquirer_merchant_id="M-1")
+    rows = live_board.compare_accounts(all_of(), clock.real_now())
+    listed = {row["name"]: (row["now"].decided, count_rows(boss, row["link"])) for row in rows}
+    assert listed == {"simulator": (2, 2), "M-1": (1, 1)}
+
+
 def count_rows(client: Client, address: str) -> int:
     page = client.get(address).content.decode()
     return len(set(re.findall(r"/admin/gateway/payment/([0-9a-f-]{36})/change/", page)))

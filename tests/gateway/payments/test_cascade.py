@@ -5,6 +5,8 @@ Source: docs/decisions/0108; docs/routing.md.
 
 from __future__ import annotations
 
+import html
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -742,3 +744,21 @@ def test_an_attempt_after_a_step_up_is_told_of_the_account_that_was_asked(
     AcquirerExchange.objects.filter(payment=payment.pk, id=soft.id).update(duration_ms=4_000)
     shown = read_health(committed)
     assert (shown["first"].p50, shown["first"].p95, shown["second"].p95) == (4_000, 5_000, 3)
+
+
+def test_an_hours_column_leads_to_what_it_counts(committed: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It led to all payments of the channel. Where another account has one of them now, no list holds it."""
+    add_processor(committed, monkeypatch, first="declines", second="approves")
+    assert committed.api.pay(testMode="EXTERNAL").code == APPROVED
+    office = signed_in(person("reader", Role.MANAGER, committed.merchant))
+    counted = {}
+    for name, own in read_health(committed).items():
+        rows = re.findall(r'<tr><th scope="row">(.*?)</th>(.*?)</tr>', own.picture)
+        counted[name] = [
+            (re.findall(r'href="([^"]+)"', head), sum(map(int, re.findall(r"<td[^>]*>(\d+)</td>", cells))))
+            for head, cells in rows
+        ]
+    assert [links for links, number in counted["first"] if number] == [[]]
+    (((link,), number),) = [(links, number) for links, number in counted["second"] if number]
+    listed = office.get(html.unescape(link)).context["rows"]
+    assert len(listed) == number == 1

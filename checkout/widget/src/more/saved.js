@@ -4,7 +4,7 @@ import {
   refuseFields, secretName, submit,
 } from "../shared.js";
 import { dropPart } from "./arrange.js";
-/** @import { Field, FramedField, Saved, SavedPart, View } from "../types.js" */
+/** @import { Field, Saved, SavedPart, View } from "../types.js" */
 
 /** @param {View} view @param {Saved} saved @returns {SavedPart} */
 export function savedPart(view, saved) {
@@ -19,10 +19,7 @@ export function savedPart(view, saved) {
   const allFields = () => [...part.fields, ...billing];
   const askCvv = () => {
     if (part.cvv || !saved.cvv.length) return;
-    part.cvv = cvvField(view, groupName, {
-      change: (state) => (state.valid || state.empty) && /** @type {FramedField} */ (part.cvv).fail(""),
-      enter: () => part.form.requestSubmit(),
-    });
+    part.cvv = cvvField(view, groupName, () => part.form.requestSubmit());
     part.fields.push(part.cvv);
     asked.append(part.cvv.node);
   };

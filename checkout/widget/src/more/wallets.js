@@ -9,6 +9,17 @@ import { openSheet } from "./sheet.js";
 import { SHEET_OF, walletOptions } from "./wishes.js";
 /** @import { Field, Fields, OtherBrand, Part, View, Wallet } from "../types.js" */
 
+// A sign for each: a phone, a phone's waves, a purse, a bag, a window. A wallet's real mark is its owner's.
+/** @type {Record<string, string>} */
+const WALLET_ICONS = {
+  WALLET1: "M5.5 1.5h9v17h-9Zm1.7 1.7v11.4h5.6V3.2Zm1.8 12.7v1.2h2v-1.2Z",
+  WALLET2: "M3.4 7.2 4.8 6.3a7 7 0 0 1 0 7.4l-1.4-.9a5.3 5.3 0 0 0 0-5.6Zm4-2.4L8.8 3.9a11.5 11.5 0 0 1 0 12.2l-1.4-.9a9.8 9.8 0 0 0 0-10.4Zm4-2.4 1.4-.9a16 16 0 0 1 0 17l-1.4-.9a14.3 14.3 0 0 0 0-15.2Z",
+  SHOPWALLET: "M6.2 6V5.3a3.8 3.8 0 0 1 7.6 0V6h3l.7 12H2.5l.7-12Zm1.7 0h4.2V5.3a2.1 2.1 0 0 0-4.2 0ZM4.8 7.7l-.5 8.6h11.4l-.5-8.6h-1.4v2.1h-1.7V7.7H7.9v2.1H6.2V7.7Z",
+  WEBWALLET: "M2 3.5h16v13H2Zm1.7 1.7v1.6h12.6V5.2Zm0 3.3v6.3h12.6V8.5Zm6.8 2h4v1.7h-4Z",
+};
+/** @param {string} code @param {string} [classes] */
+const walletIcon = (code, classes) => icon(WALLET_ICONS[code] || KIND_ICONS.wallet, classes);
+
 /** @param {View} view @param {OtherBrand} brand @param {(event: Event) => void} onclick */
 export function walletButton(view, brand, onclick) {
   const wishes = walletOptions(brand.code);
@@ -16,7 +27,7 @@ export function walletButton(view, brand, onclick) {
     // No type, which a page's reset of [type="button"] would meet; so it must not submit a form around it.
     class: `wpwl-button wpwl-button-brand wpwl-button-pay wpwl-wallet wpwl-wallet-${brand.code}`,
     "data-color": wishes.buttonColor, "data-placement": wishes.placement, onclick: (event) => { event.preventDefault(); onclick(event); },
-  }, h("span", { class: "wpwl-spinner", "aria-hidden": "true" }), icon(KIND_ICONS.wallet), h("span", { class: "wpwl-button-text" }, view.t("payWith", { brand: view.words.label(brand) })));
+  }, h("span", { class: "wpwl-spinner", "aria-hidden": "true" }), walletIcon(brand.code), h("span", { class: "wpwl-button-text" }, view.t("payWith", { brand: view.words.label(brand) })));
   return button;
 }
 
@@ -24,7 +35,7 @@ export function walletButton(view, brand, onclick) {
 /** @param {View} view @param {OtherBrand} brand */
 export function walletPart(view, brand) {
   const part = /** @type {Part} */ ({
-    kind: brand.kind === "redirect" ? "redirect" : "wallet", opensWindow: brand.kind === "redirect", fields: /** @type {Field[]} */ ([]), title: view.words.label(brand), badges: [mark(brand.code, "", true)], configure: () => {},
+    kind: brand.kind === "redirect" ? "redirect" : "wallet", opensWindow: brand.kind === "redirect", fields: /** @type {Field[]} */ ([]), title: view.words.label(brand), badges: [walletIcon(brand.code, "wpwl-kind")], configure: () => {},
     shown: () => !part.form.hidden, brand: () => brand.code, check: () => /** @type {[Field, string][]} */ ([]),
   });
   const { provider } = (view.config.wallets || {})[brand.code] || {};
