@@ -313,4 +313,13 @@ class Migration(migrations.Migration):
         # becomes the first partition of its successor.
         _partition("gateway_requestlog", "id", (("request_entity_id", "entity_id, id", "entity_id_id"),)),
         _partition("gateway_acquirerexchange", "payment_id", ()),
+        _partition(
+            "gateway_archivedpayment",
+            "id",
+            (
+                ("archived_payment_chain", "chain", "chain"),
+                ("archived_payment_number", "number", "number"),
+                ("archived_payment_merchant_tx", "merchant_id, merchant_transaction_id", "merchant_tx"),
+            ),
+        ),
     ]
