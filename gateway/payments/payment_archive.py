@@ -14,8 +14,8 @@ from django.db import transaction
 from gateway.db.statement import execute_sql
 from gateway.models import Payment
 
-MAX_LISTED_ARCHIVED: Final = 500
-"""Archived payments that one answer lists."""
+MAX_LISTED_ARCHIVED: Final = 5_001
+"""Archived payments that are read at once: one more than an answer lists."""
 
 _READ: Final = """
 SELECT p.*, a.archived_at FROM gateway_archivedpayment a

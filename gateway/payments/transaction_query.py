@@ -111,29 +111,42 @@ def find_transactions(query: TransactionQuery) -> TransactionPage:
         message = f"would list more than {MAX_LINKED_TRANSACTIONS:,} transactions: narrow the query"
         raise InvalidParametersError([ParameterError(name="includeLinkedTransactions", value="true", message=message)])
     payments = [model_from_row(Payment, _NAMES, row[2:]) for row in rows if row[2] is not None]
-    if not payments and query.finds_one and query.page is None:
-        payments = _list_archived(query)
+    if not payments and not total and query.finds_one:
+        return _find_archived_page(query)
     prefetch_channels(payments)
     return TransactionPage(payments=payments, pages=-(-total // query.limit) if query.page is not None else None)
 
 
-def _list_archived(query: TransactionQuery) -> list[Payment]:
-    """What the archive has of the order or short id that is asked for, in the order of the answer."""
+def _find_archived_page(query: TransactionQuery) -> TransactionPage:
+    """What the archive has of the order or short id that is asked for."""
     if query.number is not None:
         one = find_archived_number(query.merchant, query.channel, query.number)
         found = [one] if one is not None else []
     else:
         found = list_archived_orders(query.merchant, query.channel, query.transaction_id or "")
-    chains = [member for one in found for member in list_archived_chain(one, query.channel)] if query.linked else found
+    if query.linked:
+        found = [member for one in found for member in list_archived_chain(one, query.channel)]
     unique = {
         one.pk: one
-        for one in chains
+        for one in found
         if (not query.types or one.payment_type in query.types)
         and (not query.methods or one.method in query.methods)
         and (query.start is None or one.created_at >= query.start)
         and (query.end is None or one.created_at < query.end)
     }
-    return sorted(unique.values(), key=lambda one: (one.created_at, one.pk), reverse=True)[: query.limit]
+    _check_linked_count(len(unique))
+    rows = sorted(unique.values(), key=lambda one: (one.created_at, one.pk), reverse=query.page is None)
+    prefetch_channels(rows)
+    if query.page is None:
+        return TransactionPage(payments=rows[: query.limit], pages=None)
+    begin = (query.page - 1) * query.limit
+    return TransactionPage(payments=rows[begin : begin + query.limit], pages=-(-len(rows) // query.limit))
+
+
+def _check_linked_count(number: int) -> None:
+    if number > MAX_LINKED_TRANSACTIONS:
+        message = f"would list more than {MAX_LINKED_TRANSACTIONS:,} transactions: query them by their dates"
+        raise InvalidParametersError([ParameterError(name="includeLinkedTransactions", value="true", message=message)])
 
 
 def _fetch_rows(query: TransactionQuery, scanned: int) -> list[tuple[Any, ...]]:
@@ -149,22 +162,22 @@ def list_linked_transactions(
     """The payment and the others of its chain, newest first; of the others only those of ``types`` and ``methods``, if
     given. Raises InvalidParametersError for more than MAX_LINKED_TRANSACTIONS."""
     if payment.archived_at is not None:
-        whole = list_archived_chain(payment, channel.pk if channel is not None else None)
-        return [
+        found = [
             one
-            for one in whole
+            for one in list_archived_chain(payment, channel.pk if channel is not None else None)
             if one.pk == payment.pk
             or ((not types or one.payment_type in types) and (not methods or one.method in methods))
         ]
+        _check_linked_count(len(found))
+        prefetch_channels(found)
+        return found
     own = {"channel": channel.pk} if channel is not None else {}
     members = Payment.objects.filter(chain=payment.chain, merchant=payment.merchant_id, **own).only(*_NAMES)
     for field, wanted in (("payment_type", types), ("method", methods)):
         if wanted:
             members = members.filter(Q(pk=payment.pk) | Q(**{f"{field}__in": wanted}))
     found = list(members.order_by("-created_at", "-id")[: MAX_LINKED_TRANSACTIONS + 1])
-    if len(found) > MAX_LINKED_TRANSACTIONS:
-        message = f"would list more than {MAX_LINKED_TRANSACTIONS:,} transactions: query them by their dates"
-        raise InvalidParametersError([ParameterError(name="includeLinkedTransactions", value="true", message=message)])
+    _check_linked_count(len(found))
     prefetch_channels(found)
     return found
 

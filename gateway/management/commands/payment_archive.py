@@ -8,9 +8,10 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import transaction
 
+from gateway.access import audit_log
 from gateway.core import identifiers
-from gateway.models import ArchivedPayment
 from gateway.payments.payment_archive import bring_chain_back, find_archived_payment
 from gateway.personal_data import archive_files, payment_archiving
 from gateway.timers.registry import run_timer_now
@@ -54,11 +55,13 @@ class Command(BaseCommand):
 
     def _bring_back(self, text: str) -> None:
         ident = identifiers.parse_id(text)
-        row = ArchivedPayment.objects.filter(pk=ident).first() if ident is not None else None
-        if ident is None or row is None or find_archived_payment(ident, row.merchant_id) is None:
+        payment = find_archived_payment(ident, None)
+        if payment is None:
             raise CommandError(f"--bring-back {text}: no archived payment has this id.")
-        bring_chain_back(ident, row.merchant_id)
-        self.stdout.write(f"The chain {row.chain.hex} is among the payments again.")
+        with transaction.atomic():
+            bring_chain_back(payment.pk, payment.merchant_id)
+            audit_log.record_audit_entry(audit_log.COMMAND_LINE_ACTOR, "bring back", payment)
+        self.stdout.write(f"The chain {payment.chain.hex} is among the payments again.")
 
     def _move(self) -> None:
         if not settings.GATEWAY_PAYMENT_HOT_DAYS:

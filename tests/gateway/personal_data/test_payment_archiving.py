@@ -297,6 +297,10 @@ def test_an_archived_payment_is_found_by_its_order_and_its_short_id(
     assert found(shop.api, merchantTransactionId="order-1", includeLinkedTransactions="true") == [
         refund, capture, first,
     ]  # fmt: skip
+    assert found(shop.api, merchantTransactionId="order-1", pageNo="1", limit="1") == [first]
+    pages = shop.api.get("/v1/query", {"merchantTransactionId": "order-1", "includeLinkedTransactions": "true",
+                                       "pageNo": "2", "limit": "2"})  # fmt: skip
+    assert ([one["id"] for one in pages.body["payments"]], pages.body["pages"]) == ([refund], 2)
     assert found(shop.api, merchantTransactionId="order-1", paymentTypes="RF") == []
     assert found(shop.api, merchantTransactionId="order-2") == []
     assert found(stranger.api, merchantTransactionId="order-1") == []
