@@ -87,7 +87,9 @@ def check_retention_days(app_configs: Sequence[AppConfig] | None, **kwargs: Any)
         faults.append(Error(f"{words} {MAX_PAYMENT_ACCOUNT_DAYS}.", id="tollhouse.E045"))
     days = settings.GATEWAY_PAYMENT_HOT_DAYS
     if days and days < MIN_PAYMENT_HOT_DAYS:
-        words = f"GATEWAY_PAYMENT_HOT_DAYS is {days}; it must be 0 (payments are not archived) or {MIN_PAYMENT_HOT_DAYS}"
+        words = (
+            f"GATEWAY_PAYMENT_HOT_DAYS is {days}; it must be 0 (payments are not archived) or {MIN_PAYMENT_HOT_DAYS}"
+        )
         faults.append(Error(f"{words} or more.", id="tollhouse.E051"))
     return faults
 

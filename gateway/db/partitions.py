@@ -48,8 +48,8 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionedTable:
-    """``name``: of the table. ``key``: the column of UUIDs. ``days_setting``: the setting of its retention, or empty: its
-    rows are kept for good."""
+    """``name``: of the table. ``key``: the column of UUIDs. ``days_setting``: the setting of its retention, or empty:
+    its rows are kept for good."""
 
     name: str
     key: str

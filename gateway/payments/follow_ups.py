@@ -387,8 +387,8 @@ def find_authorizing_payment(chain: Chain, payment: Payment) -> Payment:
 
 
 def load_chain(target: UUID | None, merchant: Merchant, channel: Channel | None) -> Chain | None:
-    """Load the chain of payment ``target`` in one statement; None when this merchant (and channel) has none. One that was
-    archived is brought back first."""
+    """Load the chain of payment ``target`` in one statement; None when this merchant (and channel) has none. One that
+    was archived is brought back first."""
     if target is None:
         return None
     rows = _load_target_chain(target, merchant, channel)

@@ -199,7 +199,7 @@ def _move(chains: Mapping[UUID, Sequence[Payment]], now: datetime) -> int:
     execute_sql(_FORGET_RECEIPTS, {"ids": ids})
     for label, column in GOES_WITH_CHAIN:
         table = apps.get_model(label)._meta.db_table
-        execute_sql(f"DELETE FROM {table} WHERE {column} = ANY(%(ids)s::uuid[])", {"ids": ids})  # noqa: S608 - our own
+        execute_sql(f'DELETE FROM {table} WHERE "{column}" = ANY(%(ids)s::uuid[])', {"ids": ids})  # noqa: S608 - our own
     # A follow-up that began before the first payment was deleted has been committed by now, or never will be.
     if execute_sql(_LEFT, {"chains": list(chains)}):
         raise ChainChangedError

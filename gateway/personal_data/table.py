@@ -138,7 +138,7 @@ PERSONAL_DATA: Final[tuple[PersonalTable, ...]] = (
         why="to account for the payment",
         kept="for good, as part of the books",
         columns=(
-            _kept("row", "amounts, references, first six and last four digits of the card, fingerprint", KeepReason.BOOKS),
+            _kept("row", "amounts, references, six and four digits of the card, fingerprint", KeepReason.BOOKS),
             _kept("merchant_transaction_id", "the merchant's reference", KeepReason.REFERENCE),
         ),
     ),

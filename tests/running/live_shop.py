@@ -1,9 +1,10 @@
 """`python -m tests.running.live_shop`: one payment's life in the live environment, on a network that leads nowhere.
 
-Two nodes behind HAProxy with TLS, worker, beat and PostgreSQL with a standby. The processor (the card API's test peer) and the
-shop that receives webhooks have public addresses in this network, since live calls no others, and certificates of an
-authority that GATEWAY_OUTBOUND_CA_FILE names. A shopper pays a checkout, the webhook comes over https, the institute's
-file settles it, the processor reports a dispute. Root only; exit code 1 when something is not as it must be.
+Two nodes behind HAProxy with TLS, worker, beat and PostgreSQL with a standby. The processor (the card API's test peer)
+and the shop that receives webhooks have public addresses in this network, since live calls no others, and certificates
+of an authority that GATEWAY_OUTBOUND_CA_FILE names. A shopper pays a checkout, the webhook comes over https, the
+institute's file settles it, the processor reports a dispute. Root only; exit code 1 when something is not as it must
+be.
 """
 
 from __future__ import annotations
@@ -233,9 +234,7 @@ def _settle(site: Site, speaker: Speaker, processor: CardApi, paid: str, entity:
     )
 
 
-def _dispute(
-    site: Site, speaker: Speaker, shop: ShopServer, processor: CardApi, paid: str, account: str
-) -> Row:
+def _dispute(site: Site, speaker: Speaker, shop: ShopServer, processor: CardApi, paid: str, account: str) -> Row:
     (intent,) = [one for one in processor.of("payment_intent") if one["metadata"].get("tollhouse_payment") == paid]
     dispute = processor.dispute(intent, 9_200, "fraudulent", "needs_response")
     event = {"id": f"evt_{uuid.uuid4().hex}", "object": "event", "type": "charge.dispute.created",

@@ -313,7 +313,9 @@ class PaymentAdmin(ReadOnlyPage):
         try:
             payment = self._find_payment(request, unquote(object_id))
         except Http404:
-            archived = self._find_archived(request, find_archived_payment(identifiers.parse_id(unquote(object_id).replace("-", "")), None))
+            archived = self._find_archived(
+                request, find_archived_payment(identifiers.parse_id(unquote(object_id).replace("-", "")), None)
+            )
             if archived is None:
                 raise
             return self._archived_view(request, archived)

@@ -21,8 +21,8 @@ _MONTH = re.compile(r"(20[0-9]{2})-(0[1-9]|1[0-2])")
 
 class Command(BaseCommand):
     help = (
-        "Move payments past GATEWAY_PAYMENT_HOT_DAYS into the archive, as the timer does; with --export write each month"
-        " of the archive as a file; with --bring-back move a chain back among the other payments."
+        "Move payments past GATEWAY_PAYMENT_HOT_DAYS into the archive, as the timer does; with --export write each"
+        " month of the archive as a file; with --bring-back move a chain back among the other payments."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
