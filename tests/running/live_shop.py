@@ -32,7 +32,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from tests.running.clients import Speaker
-from tests.running.machines import missing_tools, run_inside
+from tests.running.machines import BRIDGE, Machine, make_bridge, missing_tools, run_inside
 from tests.running.servers import Cluster, eventually
 from tests.running.site import Site
 from tests.running.trials import Row
@@ -41,8 +41,8 @@ from tests.support.certificates import make_certificate
 
 MODULE: Final = "tests.running.live_shop"
 PROGRAMS: Final = ("haproxy",)
-PROCESSOR, SHOP = "5.5.5.5", "5.5.5.6"
-"""Addresses that live may call. In this network they are our own loopback's."""
+GATEWAY, PROCESSOR, SHOP = "5.5.5.1", "5.5.5.5", "5.5.5.6"
+"""Public addresses, since live calls no others; in this network the last two are those of another machine."""
 DATABASE: Final = "tollhouse_live"
 SET_UP: Final = f"""
 import json
@@ -109,8 +109,8 @@ def main() -> int:
     code = run_inside(MODULE, sys.argv[1:])
     if code is not None:
         return code
-    for words in ("link set lo up", f"addr add {PROCESSOR}/32 dev lo", f"addr add {SHOP}/32 dev lo"):
-        subprocess.run(["ip", *words.split()], check=True)
+    make_bridge()
+    subprocess.run(["ip", "addr", "add", f"{GATEWAY}/24", "dev", BRIDGE], check=True)
     folder = Path(tempfile.mkdtemp(prefix="tollhouse-live-"))
     folder.chmod(0o711)
     began, rows = time.monotonic(), list[Row]()
@@ -134,8 +134,11 @@ def _try(folder: Path) -> Iterator[Row]:
         with trusted.open("ab") as file:
             file.write(public.read_bytes())
     with ExitStack() as stack:
-        processor = stack.enter_context(card_api(at=(PROCESSOR, 443), tls=contexts[PROCESSOR]))
-        shop = ShopServer(contexts[SHOP])
+        outside = Machine("outside", PROCESSOR, folder / "outside.log")
+        subprocess.run(outside.on("ip", "addr", "add", f"{SHOP}/24", "dev", "eth0"), check=True)
+        peer = card_api(at=(PROCESSOR, 443), tls=contexts[PROCESSOR])
+        processor = outside.open_there(lambda: stack.enter_context(peer))
+        shop = outside.open_there(lambda: ShopServer(contexts[SHOP]))
         stack.callback(shop.shutdown)
         threading.Thread(target=shop.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True).start()
         cluster = Cluster(folder, ("pg1", "pg2"))
