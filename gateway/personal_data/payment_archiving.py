@@ -94,7 +94,7 @@ _LEFT: Final = "SELECT 1 FROM gateway_payment WHERE chain = ANY(%(chains)s::uuid
 log = structlog.get_logger(__name__)
 
 
-class ChainChangedError(Exception):
+class ArchiveConflictError(Exception):
     """A chain changed while it was archived; nothing of its batch was."""
 
 
@@ -176,7 +176,7 @@ def _archive_chains(firsts: Sequence[UUID], limit: UUID) -> int:
         with transaction.atomic():
             movable = find_movable_chains(firsts, limit)
             return _move(movable, clock.real_now()) if movable else 0
-    except ChainChangedError:
+    except ArchiveConflictError:
         if len(firsts) == 1:
             return 0
     half = len(firsts) // 2
@@ -194,7 +194,7 @@ def _move(chains: Mapping[UUID, Sequence[Payment]], now: datetime) -> int:
         "now": now,
     }
     if len(execute_sql(_MOVE, values)) != len(ids):
-        raise ChainChangedError
+        raise ArchiveConflictError
     execute_sql(_FORGET_EVENTS, {"ids": ids})
     execute_sql(_FORGET_RECEIPTS, {"ids": ids})
     for label, column in GOES_WITH_CHAIN:
@@ -202,7 +202,7 @@ def _move(chains: Mapping[UUID, Sequence[Payment]], now: datetime) -> int:
         execute_sql(f'DELETE FROM {table} WHERE "{column}" = ANY(%(ids)s::uuid[])', {"ids": ids})  # noqa: S608 - our own
     # A follow-up that began before the first payment was deleted has been committed by now, or never will be.
     if execute_sql(_LEFT, {"chains": list(chains)}):
-        raise ChainChangedError
+        raise ArchiveConflictError
     return len(ids)
 
 

@@ -169,7 +169,7 @@ def _try(folder: Path) -> Iterator[Row]:
 def _pay_checkout(site: Site, speaker: Speaker, processor: CardApi) -> tuple[str, Row]:
     opened = speaker.ask(
         "POST", "/v1/checkouts",
-        {"amount": "92.00", "currency": "EUR", "paymentType": "DB", "merchantTransactionId": "order-7",
+        {"amount": "92.00", "currency": "EUR", "paymentType": "DB", "merchantTransactionId": "order-4711",
          "shopperResultUrl": f"https://{SHOP}/result"},
     )  # fmt: skip
     checkout = str(opened.json.get("id"))
