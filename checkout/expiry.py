@@ -1,4 +1,4 @@
-"""Timer: erases the sealed secrets of checkouts that have ended, and deletes those that a payment link opened in vain.
+"""Timer: erases the sealed secrets of checkouts that have ended, and deletes those that nobody tried to pay in time.
 
 Source: decisions, section 7; ruling D3; docs/decisions/0083.
 """
@@ -30,10 +30,12 @@ UPDATE checkout_checkout c SET request_sealed = NULL FROM ended WHERE c.id = end
 UNUSED_CHECKOUT_RETENTION: Final = timedelta(days=1)
 """How long a checkout of a payment link is kept after its end when no payment was tried: whoever opens a link makes
 one."""
+ABANDONED_CHECKOUT_RETENTION: Final = timedelta(days=400)
+"""The same of any other checkout: a year can be compared with the one before."""
 _DELETE_UNUSED: Final = """
 WITH unused AS MATERIALIZED (
     SELECT c.id FROM checkout_checkout c JOIN gateway_merchant m ON m.id = c.merchant_id
-    WHERE c.link_id IS NOT NULL AND c.attempts = 0
+    WHERE c.link_id IS {link} AND c.attempts = 0
       AND c.expires_at <= %(now)s + m.clock_offset - %(retention)s::interval
     AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid) ORDER BY c.expires_at LIMIT %(most)s
     FOR UPDATE OF c SKIP LOCKED
@@ -42,15 +44,17 @@ DELETE FROM checkout_checkout c USING unused WHERE c.id = unused.id RETURNING 1"
 
 
 def erase_expired_secrets(merchant: Merchant | None = None) -> int:
-    """Erase sealed values of checkouts that have ended by their merchant's clock, and delete unused ones of payment
-    links. Returns how many of both."""
+    """Erase sealed values of checkouts that have ended by their merchant's clock, and delete unused ones past their
+    retention. Returns how many of both."""
     asked = {
         "now": clock.real_now(),
         "merchant": merchant.pk if merchant is not None else None,
         "most": EXPIRY_BATCH_SIZE,
     }
-    erased = len(execute_sql(_ERASE, asked))
-    return erased + len(execute_sql(_DELETE_UNUSED, asked | {"retention": UNUSED_CHECKOUT_RETENTION}))
+    done = len(execute_sql(_ERASE, asked))
+    for link, retention in (("NOT NULL", UNUSED_CHECKOUT_RETENTION), ("NULL", ABANDONED_CHECKOUT_RETENTION)):
+        done += len(execute_sql(_DELETE_UNUSED.format(link=link), asked | {"retention": retention}))
+    return done
 
 
 def next_checkout_expiry(merchant: Merchant) -> datetime | None:

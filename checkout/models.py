@@ -127,6 +127,9 @@ class Checkout(models.Model):
                 name="checkout_unused_of_link",
                 condition=models.Q(link__isnull=False, attempts=0),
             ),
+            models.Index(
+                fields=["expires_at"], name="checkout_unused", condition=models.Q(link__isnull=True, attempts=0)
+            ),
         ]
 
     def __str__(self) -> str:

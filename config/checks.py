@@ -67,6 +67,9 @@ MIN_PAYMENT_ACCOUNT_DAYS, MAX_PAYMENT_ACCOUNT_DAYS = 400, 1_095
 """At least: MAX_AUTHORIZATION_DAYS, RENEWAL_GRACE and some days for the release, since a capture, a renewal and a
 reversal may need the account. At most: PCI DSS 3.2.1 asks for a reason."""
 
+MIN_PAYMENT_HOT_DAYS = 1_095
+"""No earlier than any account number goes, and long after disputes, velocities and recurring evidence look back."""
+
 
 @register()
 def check_retention_days(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
@@ -84,6 +87,12 @@ def check_retention_days(app_configs: Sequence[AppConfig] | None, **kwargs: Any)
     if not MIN_PAYMENT_ACCOUNT_DAYS <= days <= MAX_PAYMENT_ACCOUNT_DAYS:
         words = f"GATEWAY_PAYMENT_ACCOUNT_DAYS is {days}; it must be {MIN_PAYMENT_ACCOUNT_DAYS} to"
         faults.append(Error(f"{words} {MAX_PAYMENT_ACCOUNT_DAYS}.", id="tollhouse.E045"))
+    days = settings.GATEWAY_PAYMENT_HOT_DAYS
+    if days and days < MIN_PAYMENT_HOT_DAYS:
+        words = (
+            f"GATEWAY_PAYMENT_HOT_DAYS is {days}; it must be 0 (payments are not archived) or {MIN_PAYMENT_HOT_DAYS}"
+        )
+        faults.append(Error(f"{words} or more.", id="tollhouse.E051"))
     return faults
 
 

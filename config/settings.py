@@ -82,6 +82,8 @@ GATEWAY_ACQUIRER_MESSAGE_DAYS: int = env.int("GATEWAY_ACQUIRER_MESSAGE_DAYS", de
 # Days after which the sealed account number of a payment (card number, IBAN) is erased; its fingerprint stays. Schemes
 # let a payment be disputed, and refunded, for up to 540 days.
 GATEWAY_PAYMENT_ACCOUNT_DAYS: int = env.int("GATEWAY_PAYMENT_ACCOUNT_DAYS", default=540)
+# Days after which a payment is archived without its shopper's data; 0 = never. At least 1,095: see config/checks.py.
+GATEWAY_PAYMENT_HOT_DAYS: int = env.int("GATEWAY_PAYMENT_HOT_DAYS", default=0)
 # Django's own limits are a second line behind ours (gateway.api.body_limits), which apply before anything is read.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 5_000

@@ -31,7 +31,7 @@ from gateway.payments import (
     shopper_return,
     webhook_payloads,
 )
-from gateway.personal_data import account_retention
+from gateway.personal_data import account_retention, payment_archiving
 from gateway.portal import self_test
 from gateway.processor_events import event_processing as processor_events
 from gateway.risk import card_testing, risk_store
@@ -71,6 +71,7 @@ TIMERS: Final[tuple[registry.Timer, ...]] = (
     network_tokens.TIMER,
     *account_update_batch.TIMERS,
     account_retention.TIMER,
+    payment_archiving.TIMER,
     erasure_requests.TIMER,
     *scheduling.TIMERS,
     retry_statistics.TIMER,

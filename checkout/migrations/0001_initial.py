@@ -138,6 +138,11 @@ class Migration(migrations.Migration):
                         fields=["expires_at"],
                         name="checkout_unused_of_link",
                     ),
+                    models.Index(
+                        condition=models.Q(("attempts", 0), ("link__isnull", True)),
+                        fields=["expires_at"],
+                        name="checkout_unused",
+                    ),
                 ],
             },
         ),

@@ -27,6 +27,7 @@ from gateway.db.availability import is_database_away
 from gateway.db.statement import execute_sql, list_column_names, model_from_row, name_columns, split_row
 from gateway.models import AccessToken, Channel, Merchant, Payment
 from gateway.payments.idempotency import JOIN_IDEMPOTENCY_KEY, SELECT_IDEMPOTENCY_KEY, IdempotencyRow
+from gateway.payments.payment_archive import find_archived_payment
 from gateway.risk.card_testing import resolve_shopper_network
 
 _BEARER: Final = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] ([A-Za-z0-9._~+/-]{1,512}=*)")
@@ -151,12 +152,15 @@ def admit_token(
     if seldom_used:
         AccessToken.objects.filter(pk=token_id).update(last_used_at=now, last_used_ip=ip)
     has_joined_row = bool(more) and more[0] is not None
+    read = model_from_row(Payment, _PAYMENT, more) if has_joined_row and reads else None
+    if reads and read is None and payment is not None:
+        read = find_archived_payment(payment, merchant.id, channel.id if channel is not None else None)
     return Admission(
         token=token_id,
         merchant=merchant,
         channel=channel,
         entity=entity,
-        payment=model_from_row(Payment, _PAYMENT, more) if has_joined_row and reads else None,
+        payment=read,
         kept=more if has_joined_row and not reads else None,
         limits=_build_limits(*limits),
     )

@@ -89,6 +89,7 @@ _RESULT_DETAILS: Final[ResponseSchema] = _object(
         "MerchantAdviceCode": _text("Why it was declined and what to do next.", "^[0-9]{2}$"),
         "authorizationExpiresAt": _text("Of a PA: until when it may be captured, UTC.", _WIRE_TIME),
         "authorizationExpired": _text("Of a PA whose time has passed uncaptured.", "^true$"),
+        "archivedAt": _text("Of an archived payment: since when; what was personal is gone.", _WIRE_TIME),
         "NetworkToken": _text(
             "Of a stored card with a network token: the token was sent; the card number was, since no cryptogram came; "
             "the card number was, after the token had been declined.",

@@ -65,6 +65,17 @@ def append_only() -> list[Guard]:
     ]
 
 
+def leaves_for(table: str, same_row: str) -> list[Guard]:
+    """The guards of a table whose rows are never changed, and only deleted when ``table`` has them: ``same_row`` is SQL
+    on that table and OLD. TRUNCATE of a partition is not refused."""
+    moved = f"IF EXISTS (SELECT 1 FROM {table} WHERE {same_row}) THEN RETURN OLD; END IF; {_REFUSE_CHANGE}"  # noqa: S608 - our own
+    return [
+        Guard(name="append_only", operation=pgtrigger.Update, func=_REFUSE_CHANGE),
+        Guard(name="only_moved", operation=pgtrigger.Delete, func=moved),
+        Guard(name=NEVER_EMPTIED_GUARD, level=pgtrigger.Statement, operation=pgtrigger.Truncate, func=_REFUSE_CHANGE),
+    ]
+
+
 def never_deleted() -> list[Guard]:
     """The guard of a table whose rows are made inactive instead of deleted."""
     return [Guard(name="never_deleted", operation=pgtrigger.Delete, func=_REFUSE_DELETION)]

@@ -48,14 +48,18 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionedTable:
-    """``name``: of the table. ``key``: the column of UUIDs. ``days_setting``: the setting of its retention."""
+    """``name``: of the table. ``key``: the column of UUIDs. ``days_setting``: the setting of its retention, or empty:
+    its rows are kept for good."""
 
     name: str
     key: str
-    days_setting: str
+    days_setting: str = ""
 
     @property
-    def retention(self) -> timedelta:
+    def retention(self) -> timedelta | None:
+        """None: for good."""
+        if not self.days_setting:
+            return None
         days: int = getattr(settings, self.days_setting)
         return timedelta(days=days)
 
@@ -63,6 +67,7 @@ class PartitionedTable:
 PARTITIONED_TABLES: Final = (
     PartitionedTable(name="gateway_requestlog", key="id", days_setting="GATEWAY_REQUEST_LOG_DAYS"),
     PartitionedTable(name="gateway_acquirerexchange", key="payment_id", days_setting="GATEWAY_ACQUIRER_MESSAGE_DAYS"),
+    PartitionedTable(name="gateway_archivedpayment", key="id"),
 )
 
 
@@ -133,6 +138,8 @@ def make_partitions(table: PartitionedTable, now: datetime) -> int:
 def drop_partitions(table: PartitionedTable, now: datetime) -> int:
     """Drop the partitions all of whose rows are past the table's retention; returns how many. Raises OperationalError
     as :func:`make_partitions`."""
+    if table.retention is None:
+        return 0
     limit = now - table.retention
     _drop_detached(table)
     first, *others = list_partitions(table)

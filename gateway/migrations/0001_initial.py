@@ -3762,6 +3762,59 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="ArchivedPayment",
+            fields=[
+                ("id", models.UUIDField(editable=False, primary_key=True, serialize=False)),
+                ("chain", models.UUIDField()),
+                ("number", models.BigIntegerField()),
+                ("merchant_transaction_id", models.CharField(max_length=255)),
+                ("row", models.JSONField()),
+                ("events", models.JSONField()),
+                ("chain_expired", models.BooleanField()),
+                ("archived_at", models.DateTimeField()),
+                (
+                    "channel",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="gateway.channel",
+                    ),
+                ),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="gateway.merchant",
+                    ),
+                ),
+            ],
+            options={
+                "indexes": [
+                    models.Index(fields=["chain"], name="archived_payment_chain"),
+                    models.Index(fields=["number"], name="archived_payment_number"),
+                    models.Index(fields=["merchant", "merchant_transaction_id"], name="archived_payment_merchant_tx"),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="ArchivePosition",
+            fields=[
+                ("id", models.SmallIntegerField(default=1, primary_key=True, serialize=False)),
+                ("position", models.UUIDField()),
+                ("rest_until", models.DateTimeField(null=True)),
+            ],
+            options={
+                "constraints": [
+                    models.CheckConstraint(condition=models.Q(("id", 1)), name="archive_position_is_one_row")
+                ],
+            },
+        ),
+        migrations.CreateModel(
             name="ErasureRequest",
             fields=[
                 (

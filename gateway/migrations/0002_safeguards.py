@@ -249,9 +249,23 @@ class Migration(migrations.Migration):
                 name="append_only",
                 sql=GuardSql(
                     func="RAISE EXCEPTION '% is append-only', TG_TABLE_NAME USING ERRCODE = 'restrict_violation';",
-                    hash="c9d31e9ef99cd81f5a201cdb5be0edf954ba3515",
-                    operation="UPDATE OR DELETE",
+                    hash="444c127d0e64779fcfa6f1cfdabd440562afd88e",
+                    operation="UPDATE",
                     pgid="pgtrigger_append_only_560ef",
+                    table="gateway_paymentevent",
+                    when="BEFORE",
+                ),
+            ),
+        ),
+        AddTrigger(
+            model_name="paymentevent",
+            trigger=Trigger(
+                name="only_moved",
+                sql=GuardSql(
+                    func="IF EXISTS (SELECT 1 FROM gateway_archivedpayment WHERE id = OLD.payment_id) THEN RETURN OLD; END IF; RAISE EXCEPTION '% is append-only', TG_TABLE_NAME USING ERRCODE = 'restrict_violation';",
+                    hash="2929115c9c3ae6693aaad66edf4e8ee7e49f129c",
+                    operation="DELETE",
+                    pgid="pgtrigger_only_moved_1aa78",
                     table="gateway_paymentevent",
                     when="BEFORE",
                 ),
@@ -313,4 +327,57 @@ class Migration(migrations.Migration):
         # becomes the first partition of its successor.
         _partition("gateway_requestlog", "id", (("request_entity_id", "entity_id, id", "entity_id_id"),)),
         _partition("gateway_acquirerexchange", "payment_id", ()),
+        _partition(
+            "gateway_archivedpayment",
+            "id",
+            (
+                ("archived_payment_chain", "chain", "chain"),
+                ("archived_payment_number", "number", "number"),
+                ("archived_payment_merchant_tx", "merchant_id, merchant_transaction_id", "merchant_tx"),
+            ),
+        ),
+        # After it became the first partition: on the whole table they are on each partition, too.
+        AddTrigger(
+            model_name="archivedpayment",
+            trigger=Trigger(
+                name="append_only",
+                sql=GuardSql(
+                    func="RAISE EXCEPTION '% is append-only', TG_TABLE_NAME USING ERRCODE = 'restrict_violation';",
+                    hash="747d6bc025ddef5ed3368f1c154f8a3518f4de90",
+                    operation="UPDATE",
+                    pgid="pgtrigger_append_only_c0486",
+                    table="gateway_archivedpayment",
+                    when="BEFORE",
+                ),
+            ),
+        ),
+        AddTrigger(
+            model_name="archivedpayment",
+            trigger=Trigger(
+                name="only_moved",
+                sql=GuardSql(
+                    func="IF EXISTS (SELECT 1 FROM gateway_payment WHERE id = OLD.id) THEN RETURN OLD; END IF; RAISE EXCEPTION '% is append-only', TG_TABLE_NAME USING ERRCODE = 'restrict_violation';",
+                    hash="b5e326b0765160f633a267a2c740f939eab81c28",
+                    operation="DELETE",
+                    pgid="pgtrigger_only_moved_ff697",
+                    table="gateway_archivedpayment",
+                    when="BEFORE",
+                ),
+            ),
+        ),
+        AddTrigger(
+            model_name="archivedpayment",
+            trigger=Trigger(
+                name="never_emptied",
+                sql=GuardSql(
+                    func="RAISE EXCEPTION '% is append-only', TG_TABLE_NAME USING ERRCODE = 'restrict_violation';",
+                    hash="91334c4f35774a68c9e4940f57430190b05ef6ec",
+                    level="STATEMENT",
+                    operation="TRUNCATE",
+                    pgid="pgtrigger_never_emptied_c107f",
+                    table="gateway_archivedpayment",
+                    when="BEFORE",
+                ),
+            ),
+        ),
     ]

@@ -2,6 +2,7 @@
 
 from gateway.models.access import TOKEN_SCOPES, AccessToken, ThrottleWindow, TokenLimitUsage
 from gateway.models.approvals import Approval, BackgroundWork, BulkAction, BulkItem, ClerkLimitCounter, ClerkLimitUsage
+from gateway.models.archive import ArchivedPayment, ArchivePosition
 from gateway.models.batches import BatchedCapture, CaptureBatch, TraceSequence
 from gateway.models.entities import (
     MAX_DESCRIPTOR_CHARS,
@@ -90,6 +91,8 @@ __all__ = [
     "AcquirerExchange",
     "Agreement",
     "Approval",
+    "ArchivePosition",
+    "ArchivedPayment",
     "AuditEntry",
     "AuditSeal",
     "Authentication",

@@ -58,6 +58,8 @@ class Payment(models.Model):
     called_at: datetime | None = None
     """Set with them, not stored, by the merchant's clock: when the present authorization attempt began, if later than
     the payment; the payment's last calling event has it."""
+    archived_at: datetime | None = None
+    """Set by gateway.payments.payment_archive, not stored: real time when the payment left for the archive."""
     refusals: tuple[ParameterError, ...] = ()
     """Set as a first payment begins, not stored: why it is declined at once; the response has them."""
 
@@ -353,7 +355,8 @@ class Suspension(models.Model):
 
 
 class PaymentEvent(models.Model):
-    """One state change of one payment, written in the transaction that made it. Append-only (enforced by the database).
+    """One state change of one payment, written in the transaction that made it. Append-only (enforced by the database):
+    rows leave with their payment, once the archive has it.
 
     The statement that writes an event writes its payment, or updates it, so the database need not look that up. The
     key is what events are found by, and the only index: each payment has two of them.
@@ -370,7 +373,7 @@ class PaymentEvent(models.Model):
     at = models.DateTimeField()
 
     class Meta:
-        triggers = guards.append_only()
+        triggers = guards.leaves_for("gateway_archivedpayment", "id = OLD.payment_id")
 
     def __str__(self) -> str:
         return f"{self.sequence}: {self.event}"

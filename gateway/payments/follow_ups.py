@@ -56,6 +56,7 @@ from gateway.payments.operation_table import (
     PaymentOperation,
     evaluate_operation,
 )
+from gateway.payments.payment_archive import bring_chain_back
 from gateway.payments.payment_means import load_payment_means
 from gateway.payments.payment_methods import TYPE_NOT_WITH_METHOD_CODE, is_type_supported
 from gateway.payments.payment_request import IdempotencyContext, RequestTrace
@@ -386,15 +387,25 @@ def find_authorizing_payment(chain: Chain, payment: Payment) -> Payment:
 
 
 def load_chain(target: UUID | None, merchant: Merchant, channel: Channel | None) -> Chain | None:
-    """Load the chain of payment ``target`` in one statement; None when this merchant (and channel) has none."""
+    """Load the chain of payment ``target`` in one statement; None when this merchant (and channel) has none. One that
+    was archived is brought back first."""
     if target is None:
         return None
+    rows = _load_target_chain(target, merchant, channel)
+    # A follow-up that was declined at once may have come in while its chain was archived.
+    if not rows or rows[0].pk != rows[0].chain:
+        archived = rows[0].chain if rows else target
+        if bring_chain_back(archived, merchant.pk, channel.pk if channel is not None else None):
+            rows = _load_target_chain(target, merchant, channel)
+    return Chain(rows) if rows else None
+
+
+def _load_target_chain(target: UUID, merchant: Merchant, channel: Channel | None) -> list[Payment]:
     targets = Payment.objects.filter(pk=target, merchant=merchant.pk)
     if channel is not None:
         targets = targets.filter(channel=channel.pk)
     members = _defer_unneeded(Payment.objects.filter(chain=targets.values("chain")[:1]))
-    rows = list(members.annotate(sent_descriptor=REQUEST_DESCRIPTOR, sent_service=SERVICE_PARAMETERS))
-    return Chain(rows) if rows else None
+    return list(members.annotate(sent_descriptor=REQUEST_DESCRIPTOR, sent_service=SERVICE_PARAMETERS))
 
 
 def load_chain_members(chain: UUID) -> list[Payment]:

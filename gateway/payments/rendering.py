@@ -48,6 +48,7 @@ def render_payment(payment: Payment) -> dict[str, Any]:
         **answer.get("resultDetails", {}),
         **_render_expiry(payment),
         **_render_return(payment),
+        **_render_archive(payment),
         **_render_token_use(payment),
     }
     if details:
@@ -92,6 +93,11 @@ def _render_return(payment: Payment) -> dict[str, str]:
         return {}
     reason = read_return_reason(payment.answer)
     return {"transferReturned": "true", **({"transferReturnReason": reason} if reason else {})}
+
+
+def _render_archive(payment: Payment) -> dict[str, str]:
+    """Of an archived payment: when it was archived; what was personal is gone."""
+    return {"archivedAt": clock.format_timestamp(payment.archived_at)} if payment.archived_at is not None else {}
 
 
 def _default_result_details(payment: Payment) -> dict[str, str]:

@@ -22,6 +22,7 @@ from gateway.db.standby import choose_read_alias
 from gateway.db.statement import model_from_row
 from gateway.models import Channel, Merchant, Payment, Registration
 from gateway.payments.descriptors import prefetch_channels
+from gateway.payments.payment_archive import find_archived_number, list_archived_chain, list_archived_orders
 from gateway.payments.record_only_payments import resolve_success_code
 from gateway.payments.registrations import REGISTRATION_DELETED_CODE
 from gateway.payments.rendering import render_payment, render_registration
@@ -110,8 +111,42 @@ def find_transactions(query: TransactionQuery) -> TransactionPage:
         message = f"would list more than {MAX_LINKED_TRANSACTIONS:,} transactions: narrow the query"
         raise InvalidParametersError([ParameterError(name="includeLinkedTransactions", value="true", message=message)])
     payments = [model_from_row(Payment, _NAMES, row[2:]) for row in rows if row[2] is not None]
+    if not payments and not total and query.finds_one:
+        return _find_archived_page(query)
     prefetch_channels(payments)
     return TransactionPage(payments=payments, pages=-(-total // query.limit) if query.page is not None else None)
+
+
+def _find_archived_page(query: TransactionQuery) -> TransactionPage:
+    """What the archive has of the order or short id that is asked for."""
+    if query.number is not None:
+        one = find_archived_number(query.merchant, query.channel, query.number)
+        found = [one] if one is not None else []
+    else:
+        found = list_archived_orders(query.merchant, query.channel, query.transaction_id or "")
+    if query.linked:
+        found = [member for one in found for member in list_archived_chain(one, query.channel)]
+    unique = {
+        one.pk: one
+        for one in found
+        if (not query.types or one.payment_type in query.types)
+        and (not query.methods or one.method in query.methods)
+        and (query.start is None or one.created_at >= query.start)
+        and (query.end is None or one.created_at < query.end)
+    }
+    _check_linked_count(len(unique))
+    rows = sorted(unique.values(), key=lambda one: (one.created_at, one.pk), reverse=query.page is None)
+    prefetch_channels(rows)
+    if query.page is None:
+        return TransactionPage(payments=rows[: query.limit], pages=None)
+    begin = (query.page - 1) * query.limit
+    return TransactionPage(payments=rows[begin : begin + query.limit], pages=-(-len(rows) // query.limit))
+
+
+def _check_linked_count(number: int) -> None:
+    if number > MAX_LINKED_TRANSACTIONS:
+        message = f"would list more than {MAX_LINKED_TRANSACTIONS:,} transactions: query them by their dates"
+        raise InvalidParametersError([ParameterError(name="includeLinkedTransactions", value="true", message=message)])
 
 
 def _fetch_rows(query: TransactionQuery, scanned: int) -> list[tuple[Any, ...]]:
@@ -126,15 +161,23 @@ def list_linked_transactions(
 ) -> list[Payment]:
     """The payment and the others of its chain, newest first; of the others only those of ``types`` and ``methods``, if
     given. Raises InvalidParametersError for more than MAX_LINKED_TRANSACTIONS."""
+    if payment.archived_at is not None:
+        found = [
+            one
+            for one in list_archived_chain(payment, channel.pk if channel is not None else None)
+            if one.pk == payment.pk
+            or ((not types or one.payment_type in types) and (not methods or one.method in methods))
+        ]
+        _check_linked_count(len(found))
+        prefetch_channels(found)
+        return found
     own = {"channel": channel.pk} if channel is not None else {}
     members = Payment.objects.filter(chain=payment.chain, merchant=payment.merchant_id, **own).only(*_NAMES)
     for field, wanted in (("payment_type", types), ("method", methods)):
         if wanted:
             members = members.filter(Q(pk=payment.pk) | Q(**{f"{field}__in": wanted}))
     found = list(members.order_by("-created_at", "-id")[: MAX_LINKED_TRANSACTIONS + 1])
-    if len(found) > MAX_LINKED_TRANSACTIONS:
-        message = f"would list more than {MAX_LINKED_TRANSACTIONS:,} transactions: query them by their dates"
-        raise InvalidParametersError([ParameterError(name="includeLinkedTransactions", value="true", message=message)])
+    _check_linked_count(len(found))
     prefetch_channels(found)
     return found
 

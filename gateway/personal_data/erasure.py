@@ -175,16 +175,25 @@ def list_open_matters(person: FoundPerson) -> list[OpenMatter]:
         ids = [_format_key(key) for key in rows.values_list(rule.link, flat=True)[:MAX_TOLD_ROWS]] if keys else []
         if ids:
             found.append(OpenMatter(title=rule.title, ids=tuple(ids)))
-    if held := _list_held_authorizations(person):
+    if held := _list_held_authorizations(person.ids(PAYMENTS)):
         title = _("Authorizations of which a rest is still held: capture or reverse it, or wait for its release")
-        found.append(OpenMatter(title=title, ids=tuple(held)))
+        found.append(OpenMatter(title=title, ids=tuple(_format_key(key) for key in held[:MAX_TOLD_ROWS])))
     return found
 
 
-def _list_held_authorizations(person: FoundPerson) -> list[str]:
-    """Ids of authorizations that may be captured or have to be released although their chain's state does not show it:
+def find_open_payments(payments: Collection[UUID]) -> set[UUID]:
+    """Those of ``payments`` of which something is not finished."""
+    found = set(_list_held_authorizations(payments))
+    for rule in _OPEN_RULES:
+        if rule.of == PAYMENTS:
+            rows = apps.get_model(rule.model)._default_manager.filter(rule.only, **{f"{rule.link}__in": payments})
+            found.update(rows.values_list(rule.link, flat=True))
+    return found
+
+
+def _list_held_authorizations(payments: Collection[UUID]) -> list[UUID]:
+    """Authorizations that may be captured or have to be released although their chain's state does not show it:
     expired ones that a late capture renews, and the rest of those that were captured and refunded in part."""
-    payments = person.ids(PAYMENTS)
     waiting = AuthorizationExpiry.objects.filter(authorization__in=payments).values("authorization")
     rows = (
         Payment.objects.filter(pk__in=payments, chain=F("pk"), payment_type="PA", status=Status.APPROVED, amount__gt=0)
@@ -195,8 +204,8 @@ def _list_held_authorizations(person: FoundPerson) -> list[str]:
     for key in rows.order_by("pk").values_list("pk", flat=True):
         authorization = Chain(load_chain_members(key)).authorization
         if authorization.uncaptured > 0 and (not authorization.is_closed or authorization.is_reopened):
-            held.append(_format_key(key))
-    return held[:MAX_TOLD_ROWS]
+            held.append(key)
+    return held
 
 
 def forget_person(

@@ -28,6 +28,7 @@ from gateway.core import identifiers
 from gateway.db.statement import execute_sql
 from gateway.models import ErasureRequest, Merchant, Payment, Registration, SepaMandate, Status
 from gateway.payments.mandate_mails import SEPA_DEBIT_BRAND, resolve_mandate_id
+from gateway.payments.payment_archive import find_archived_payment
 from gateway.payments.search_keys import build_email_key
 from gateway.personal_data.table import (
     AUTHENTICATIONS,
@@ -191,6 +192,8 @@ def _find_seeds(selector: PersonSelector, lookup: KeyLookup) -> dict[str, set[An
         rows = model._default_manager.filter(pk=UUID(selector.value), merchant=selector.merchant)
         seeds[label] = set(rows.values_list("pk", flat=True))
         if not seeds[label]:
+            if find_archived_payment(UUID(selector.value), selector.merchant.pk) is not None:
+                raise PersonNotFoundError(_("Payment %s is archived: nothing personal is left of it.") % selector.value)
             raise PersonNotFoundError(_("This merchant has none with the id %s.") % selector.value)
         return seeds
     named = _names_in(selector, "request")

@@ -133,6 +133,16 @@ PERSONAL_DATA: Final[tuple[PersonalTable, ...]] = (
         ),
     ),
     PersonalTable(
+        model="gateway.ArchivedPayment",
+        title=_("Archived payments"),
+        why="to account for the payment",
+        kept="for good, as part of the books",
+        columns=(
+            _kept("row", "amounts, references, six and four digits of the card, fingerprint", KeepReason.BOOKS),
+            _kept("merchant_transaction_id", "the merchant's reference", KeepReason.REFERENCE),
+        ),
+    ),
+    PersonalTable(
         model=REGISTRATIONS,
         title=_("Registrations"),
         why="to charge the stored account again",

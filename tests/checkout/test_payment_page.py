@@ -24,7 +24,7 @@ from tests.checkout.test_payment_links import open_amount, open_link, pay_link
 from tests.support.client import Api
 from tests.support.clock import jump
 from tests.support.fixtures import Shop
-from tests.support.shopper import MONEY, Browser, create
+from tests.support.shopper import DECLINED, MONEY, Browser, create, open_checkout
 
 pytestmark = pytest.mark.django_db
 CART = {
@@ -218,6 +218,18 @@ def test_checkouts_that_links_opened_in_vain_are_deleted_after_a_day(shop: Shop)
     erase_expired_secrets()
     link = PaymentLink.objects.get().pk
     assert set(Checkout.objects.values_list("attempts", "link")) == {(1, link), (0, None)}
+
+
+def test_checkouts_that_nobody_tried_to_pay_are_deleted_after_400_days(shop: Shop) -> None:
+    open_checkout(shop.api).pay()
+    open_checkout(shop.api).pay(card__number=DECLINED)
+    create(shop.api)
+    jump(timedelta(days=400, minutes=29).total_seconds())
+    erase_expired_secrets()
+    assert Checkout.objects.count() == 3
+    jump(120)
+    erase_expired_secrets()
+    assert set(Checkout.objects.values_list("attempts", flat=True)) == {1}
 
 
 def test_a_link_opens_so_many_checkouts_for_a_network_whatever_the_channels_limit(

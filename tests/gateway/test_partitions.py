@@ -28,7 +28,7 @@ from tests.support.fixtures import Shop
 from tests.support.threads import at_once
 
 TRIAL = PartitionedTable(name="trial", key="id", days_setting="GATEWAY_REQUEST_LOG_DAYS")
-BOTH = REQUESTS, MESSAGES = partitions.PARTITIONED_TABLES
+ALL = REQUESTS, MESSAGES, ARCHIVE = partitions.PARTITIONED_TABLES
 NOW = datetime(2027, 3, 10, 12, tzinfo=UTC)
 
 
@@ -190,14 +190,20 @@ def test_who_reads_the_table_is_waited_for_a_moment_and_then_nothing_is_changed(
 # --- the product's own tables --------------------------------------------------------------------------------------
 
 
-def test_the_timer_keeps_both_tables_and_counts_their_values(db: None) -> None:
+def test_the_timer_keeps_the_tables_and_counts_their_values(db: None) -> None:
     now = clock.real_now()
-    assert [partitions.count_months_ahead(table, now) for table in partitions.PARTITIONED_TABLES] == [0, 0]
-    assert TIMER.run(None) in (4, 6), "fewer near the end of a month, which the first partition then holds as well"
-    assert [partitions.count_months_ahead(table, now) for table in partitions.PARTITIONED_TABLES] == [2, 2]
+    assert [partitions.count_months_ahead(table, now) for table in partitions.PARTITIONED_TABLES] == [0, 0, 0]
+    assert TIMER.run(None) in (6, 9), "fewer near the end of a month, which the first partition then holds as well"
+    assert [partitions.count_months_ahead(table, now) for table in partitions.PARTITIONED_TABLES] == [2, 2, 2]
     with statements() as seen:
         assert keep_partitions() == 0
     assert not any("LOCK" in sql for sql in seen)
+
+
+def test_the_archive_of_payments_keeps_every_month(db: None) -> None:
+    keep_partitions()
+    assert drop_partitions(ARCHIVE, clock.real_now() + timedelta(days=20 * 366)) == 0
+    assert len(list_partitions(ARCHIVE)) > 1
 
 
 def months_ahead_told() -> set[str]:
@@ -208,13 +214,13 @@ def months_ahead_told() -> set[str]:
 
 def test_the_command_does_what_the_timer_does_and_the_figures_tell(db: None) -> None:
     told = StringIO()
-    assert months_ahead_told() == {f'tollhouse_partition_months_ahead{{table="{one.name}"}} 0.0' for one in BOTH}
+    assert months_ahead_told() == {f'tollhouse_partition_months_ahead{{table="{one.name}"}} 0.0' for one in ALL}
     call_command("table_partitions", stdout=told)
     made, *tables = told.getvalue().splitlines()
-    assert made in ("4 partitions made or dropped.", "6 partitions made or dropped.")
-    assert [line.partition(": ")[0] for line in tables] == [one.name for one in BOTH]
+    assert made in ("6 partitions made or dropped.", "9 partitions made or dropped.")
+    assert [line.partition(": ")[0] for line in tables] == [one.name for one in ALL]
     assert all("2 months ahead" in line for line in tables)
-    assert months_ahead_told() == {f'tollhouse_partition_months_ahead{{table="{one.name}"}} 2.0' for one in BOTH}
+    assert months_ahead_told() == {f'tollhouse_partition_months_ahead{{table="{one.name}"}} 2.0' for one in ALL}
 
 
 def test_the_command_tells_who_has_to_run_it(db: None) -> None:

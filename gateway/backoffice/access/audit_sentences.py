@@ -47,6 +47,7 @@ _SENTENCES: Final[Mapping[str, Any]] = {
     "approval rejected": lazy("%(actor)s rejected %(what)s, asked by %(asker)s"),
     "approval withdrawn": lazy("%(actor)s withdrew %(what)s"),
     "approval carried out": lazy("%(what)s was carried out, approved by %(actor)s, asked by %(asker)s"),
+    "bring back": lazy("%(actor)s brought %(what)s back from the archive"),
     "forget shopper": lazy("%(actor)s erased a shopper's data at %(what)s"),
     "export shopper": lazy("%(actor)s exported a shopper's data at %(what)s"),
     "erasure asked": lazy("%(actor)s asked to erase the data of %(what)s"),

@@ -15,6 +15,7 @@ from uuid import UUID
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
@@ -42,6 +43,7 @@ from gateway.backoffice.kit.list_columns import COLUMNS_PARAMETER, list_column_c
 from gateway.backoffice.kit.periods import PERIODS
 from gateway.backoffice.operations import background_work_pages
 from gateway.backoffice.payments import chain_diagram, payment_columns, payment_search
+from gateway.backoffice.payments.archived_payment_page import build_archived_page
 from gateway.backoffice.payments.chain_words import CHAIN_WORDS, build_chain_pill
 from gateway.backoffice.payments.curl_commands import build_payment_curls
 from gateway.backoffice.payments.follow_up_offers import FollowUpOffer
@@ -71,6 +73,7 @@ from gateway.core.result_codes import ResultFamily
 from gateway.models import Approval, Channel, Merchant, Payment, RequestLog, Status, WebhookDelivery
 from gateway.payments.chain_states import ChainStatus
 from gateway.payments.operation_table import OPERATIONS
+from gateway.payments.payment_archive import bring_chain_back, find_archived_number, find_archived_payment
 from gateway.payments.rendering import render_issuer, render_payment
 from gateway.scheduling.models import JobRun
 
@@ -142,6 +145,8 @@ class PaymentAdmin(ReadOnlyPage):
                 unsorted = True
         if page.sure and not request.GET.get("after"):
             return HttpResponseRedirect(build_payment_page_url(page.rows[0].id))
+        if not page.rows and (archived := self._find_archived(request, _search_archive(asked))) is not None:
+            return HttpResponseRedirect(build_payment_page_url(archived.pk))
         columns = payment_columns.choose_payment_columns(request.user, request.GET.get(COLUMNS_PARAMETER, ""))
         # What leads on from here, to another page, an export or a bulk action, is read as this list was.
         reading = {"q": asked.typed if asked != typed else request.GET.get("q", "")}
@@ -305,7 +310,15 @@ class PaymentAdmin(ReadOnlyPage):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        payment = self._find_payment(request, unquote(object_id))
+        try:
+            payment = self._find_payment(request, unquote(object_id))
+        except Http404:
+            archived = self._find_archived(
+                request, find_archived_payment(identifiers.parse_id(unquote(object_id).replace("-", "")), None)
+            )
+            if archived is None:
+                raise
+            return self._archived_view(request, archived)
         if request.method != "GET":
             raise PermissionDenied
         self.record(request, "view", payment)
@@ -340,6 +353,30 @@ class PaymentAdmin(ReadOnlyPage):
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/clerk/payment.html", context)
+
+    def _find_archived(self, request: HttpRequest, payment: Payment | None) -> Payment | None:
+        """The archived payment, if it is in the user's scope."""
+        return payment if payment is not None and self.may(request, "view", payment) else None
+
+    def _archived_view(self, request: HttpRequest, payment: Payment) -> HttpResponse:
+        may_bring_back = self.may(request, "gateway.operate_payment", payment)
+        if request.method == "POST":
+            if not may_bring_back:
+                raise PermissionDenied
+            with transaction.atomic():
+                bring_chain_back(payment.pk, payment.merchant_id)
+                self.record(request, "bring back", payment)
+            messages.success(request, _("The chain is among the payments again."))
+            return redirect(build_payment_page_url(payment.pk))
+        self.record(request, "view", payment)
+        context = {
+            **self.admin_site.each_context(request),
+            **build_archived_page(payment, self.scope(request)),
+            "opts": self.opts,
+            "card": _render_means(payment),
+            "may_bring_back": may_bring_back,
+        }
+        return TemplateResponse(request, "admin/clerk/archived_payment.html", context)
 
     def timeline_view(self, request: HttpRequest, payment: Any) -> HttpResponse:
         """The timeline alone with the text of each webhook, as a fragment: the docs show it below a run sample."""
@@ -392,6 +429,15 @@ class PaymentAdmin(ReadOnlyPage):
         return background_work_pages.start_payment_export(
             request, actor_from_request(request), ids=ids, columns=columns
         )
+
+
+def _search_archive(asked: SearchTerm) -> Payment | None:
+    """The archived payment of an id or short id that was searched for."""
+    if asked.shape == "id":
+        return find_archived_payment(identifiers.parse_id(asked.value), None)
+    if asked.shape == "shortId" and (number := identifiers.parse_short_id(asked.value)) is not None:
+        return find_archived_number(None, None, number)
+    return None
 
 
 def _list_other_readings(text: str, asked: SearchTerm) -> list[SearchTerm]:

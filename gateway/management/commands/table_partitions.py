@@ -29,4 +29,5 @@ class Command(BaseCommand):
         for table in partitions.PARTITIONED_TABLES:
             ahead = partitions.count_months_ahead(table, clock.real_now())
             number = len(partitions.list_partitions(table))
-            self.stdout.write(f"{table.name}: {number} partitions, {ahead} months ahead, {table.retention.days} days.")
+            kept = "for good" if table.retention is None else f"{table.retention.days} days"
+            self.stdout.write(f"{table.name}: {number} partitions, {ahead} months ahead, {kept}.")

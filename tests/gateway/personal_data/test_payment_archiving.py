@@ -1,0 +1,538 @@
+"""Old payments leave for the archive with their chain, are found by their ids, and come back. docs/decisions/0130."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import io
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.apps import apps
+from django.core.checks import run_checks
+from django.core.management import CommandError, call_command
+from django.db import DatabaseError, connection, models, transaction
+
+from checkout.models import Checkout
+from gateway.access.tokens import TokenLimits
+from gateway.core import clock, identifiers
+from gateway.core.identifiers import first_id_at
+from gateway.models import (
+    AcquirerExchange,
+    Agreement,
+    Approval,
+    ArchivedPayment,
+    ArchivePosition,
+    AuditEntry,
+    ChainState,
+    Notification,
+    Payment,
+    PaymentEvent,
+    Registration,
+    RiskDecision,
+    Role,
+)
+from gateway.payments.payment_archive import bring_chain_back
+from gateway.personal_data import archive_files, payment_archiving
+from gateway.personal_data.payment_archiving import GOES_WITH_CHAIN, KEEPS_CHAIN, archive_old_payments
+from gateway.personal_data.people import PersonNotFoundError, find_person, parse_person
+from tests.support.client import Answer
+from tests.support.fixtures import Shop
+from tests.support.office import person, signed_in
+
+pytestmark = pytest.mark.django_db
+HOT_DAYS = 1_095
+
+
+@pytest.fixture(autouse=True)
+def archives(settings: Any) -> None:
+    settings.GATEWAY_PAYMENT_HOT_DAYS = HOT_DAYS
+
+
+def later(monkeypatch: pytest.MonkeyPatch, days: float = HOT_DAYS + 1) -> int:
+    """What a run archives so many days from now, when the messages to acquirers have gone."""
+    at = clock.real_now() + timedelta(days=days)
+    AcquirerExchange.objects.all().delete()
+    with monkeypatch.context() as patch:
+        patch.setattr(payment_archiving.clock, "real_now", lambda: at)
+        return archive_old_payments()
+
+
+def captured(shop: Shop, **more: str) -> list[str]:
+    """A preauthorization that was captured and refunded in part: the ids."""
+    first = shop.api.pay(paymentType="PA", merchantTransactionId="order-4711", **more)
+    capture = shop.api.follow(first.id, "CP", "92.00")
+    refund = shop.api.follow(capture.id, "RF", "12.00")
+    assert [one.status for one in (first, capture, refund)] == [200, 200, 200]
+    return [first.id, capture.id, refund.id]
+
+
+def archived() -> set[str]:
+    return {one.hex for one in ArchivedPayment.objects.values_list("pk", flat=True)}
+
+
+def hot() -> set[str]:
+    return {one.hex for one in Payment.objects.values_list("pk", flat=True)}
+
+
+def without_archive(answer: Answer) -> dict[str, Any]:
+    body = dict(answer.body)
+    details = {name: value for name, value in body["resultDetails"].items() if name != "archivedAt"}
+    return {name: value for name, value in body.items() if name not in ("ndc", "timestamp")} | {
+        "resultDetails": details
+    }
+
+
+# --- leaving --------------------------------------------------------------------------------------------------------
+
+
+def test_a_chain_leaves_whole_when_its_time_is_over(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = captured(shop)
+    assert later(monkeypatch, HOT_DAYS - 1) == 0
+    assert hot() == set(ids)
+    assert later(monkeypatch) == 3
+    assert (hot(), archived()) == (set(), set(ids))
+    for model in (PaymentEvent, ChainState, Notification, RiskDecision):
+        assert not model._default_manager.exists(), model
+    assert later(monkeypatch) == 0
+
+
+def test_nothing_is_archived_unless_it_is_asked_for(shop: Shop, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.GATEWAY_PAYMENT_HOT_DAYS = 0
+    shop.api.pay()
+    assert payment_archiving.TIMER.is_off()
+    assert later(monkeypatch, 10_000) == 0
+    assert Payment.objects.count() == 1
+
+
+def test_a_chain_with_a_younger_follow_up_stays(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = captured(shop)
+    young = Payment.objects.get(pk=ids[2])
+    young.pk = UUID(int=first_id_at(clock.real_now() + timedelta(days=30)).int + 1)
+    young.number += 1
+    young.save(force_insert=True)
+    assert [later(monkeypatch, HOT_DAYS + days) for days in (1, 29, 31)] == [0, 0, 4]
+
+
+def test_the_next_pass_begins_a_day_after_the_last(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop.api.pay()
+    assert later(monkeypatch) == 1
+    shop.api.pay()
+    assert [later(monkeypatch, HOT_DAYS + days) for days in (1.5, 1.9, 2.1)] == [0, 0, 1]
+
+
+def test_a_run_takes_a_bounded_number_of_batches_and_the_next_goes_on(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = [shop.api.pay().id for _ in range(5)]
+    monkeypatch.setattr(payment_archiving, "ARCHIVE_BATCH_ROWS", 1)
+    monkeypatch.setattr(payment_archiving, "MAX_ARCHIVE_ROUNDS", 2)
+    assert [later(monkeypatch), later(monkeypatch)] == [2, 2]
+    assert hot() == {ids[4]}
+    assert ArchivePosition.objects.get().position == UUID(ids[3])
+    assert [later(monkeypatch), later(monkeypatch)] == [1, 0]
+    assert ArchivePosition.objects.get().position == UUID(int=0)
+
+
+HOLDERS = ("registration", "agreement", "authorization", "message", "approval", "dispute", "pending", "open")
+
+
+@pytest.mark.parametrize("kind", HOLDERS)
+def test_a_chain_on_which_something_hangs_stays(shop: Shop, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    other = shop.api.pay().id
+    held = UUID(shop.api.pay(paymentType="PA" if kind == "authorization" else "DB").id)
+    row = Payment.objects.get(pk=held)
+    own = {"merchant": shop.merchant, "channel": shop.channel}
+    made = clock.real_now()
+    if kind == "registration":
+        stored = Registration(pk=identifiers.row_id(), payment=held, created_at=made, **own)
+        stored.save(force_insert=True)
+        Payment.objects.filter(pk=held).update(registration=stored.pk)
+    elif kind == "agreement":
+        Agreement(pk=held, reference="R", created_at=made, **own).save(force_insert=True)
+    elif kind == "approval":
+        clerk = person("clerk", Role.CLERK, shop.merchant)
+        Approval.objects.create(
+            merchant=shop.merchant,
+            payment=row,
+            payment_type="RF",
+            amount=Decimal(1),
+            currency="EUR",
+            asked_by=clerk,
+            asked_at=made,
+            expires_at=made,
+        )
+    elif kind == "dispute":
+        case = apps.get_model("chargebacks.Chargeback")
+        case(
+            pk=identifiers.row_id(), disputed=held, chain=held, state="LOST", source="HAND", reason_code="1",
+            brand="VISA",
+            amount=Decimal(1), currency="EUR", opened_at=made, due_at=made, **own,
+        ).save(force_insert=True)  # fmt: skip
+    elif kind == "pending":
+        Payment.objects.filter(pk=held).update(status="PENDING")
+    elif kind == "open":
+        apps.get_model("gateway.OpenPayment")._default_manager.create(payment=row, recover_at=made)
+    kept = list(AcquirerExchange.objects.filter(payment=held)) if kind == "message" else []
+    AcquirerExchange.objects.exclude(payment=held).delete()
+    if not kept:
+        AcquirerExchange.objects.all().delete()
+    at = clock.real_now() + timedelta(days=HOT_DAYS + 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(payment_archiving.clock, "real_now", lambda: at)
+        assert archive_old_payments() == 1
+    assert (archived(), hot()) == ({other}, {held.hex})
+
+
+@pytest.mark.parametrize(
+    ("agreement", "registration"),
+    [({"expiry": date(2020, 1, 1)}, None), ({}, "DELETED"), ({"expiry": date(2020, 1, 1)}, "DELETED")],
+)
+def test_what_can_be_used_no_more_holds_no_chain(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, agreement: dict[str, Any], registration: str | None
+) -> None:
+    held = UUID(shop.api.pay().id)
+    own = {"merchant": shop.merchant, "channel": shop.channel, "created_at": clock.real_now()}
+    stored = None
+    if registration:
+        stored = identifiers.row_id()
+        Registration(pk=stored, payment=held, status=registration, **own).save(force_insert=True)
+    Agreement(pk=held, reference="R", registration=stored, **agreement, **own).save(force_insert=True)
+    Payment.objects.filter(pk=held).update(registration=stored, agreement=held)
+    assert later(monkeypatch) == 1
+
+
+def test_a_chain_that_changes_meanwhile_stays_and_the_others_of_its_batch_leave(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = [shop.api.pay().id for _ in range(3)]
+    find = payment_archiving.find_movable_chains
+
+    def find_and_change(firsts: Any, limit: UUID) -> Any:
+        found = find(firsts, limit)
+        if UUID(ids[1]) in found:
+            found[UUID(ids[1])][0].follow_ups -= 1  # as if one had begun since
+        return found
+
+    monkeypatch.setattr(payment_archiving, "find_movable_chains", find_and_change)
+    assert later(monkeypatch) == 2
+    assert (archived(), hot()) == ({ids[0], ids[2]}, {ids[1]})
+    assert PaymentEvent.objects.filter(payment=ids[1]).count() > 0
+
+
+def test_a_follow_up_that_came_in_meanwhile_keeps_its_chain(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = captured(shop)
+    find = payment_archiving.find_movable_chains
+    monkeypatch.setattr(
+        payment_archiving,
+        "find_movable_chains",
+        lambda firsts, limit: {first: chain[:2] for first, chain in find(firsts, limit).items()},
+    )
+    assert later(monkeypatch) == 0
+    assert hot() == set(ids)
+
+
+def test_what_stood_for_the_payment_alone_goes_with_it(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    paid = Payment.objects.get(pk=shop.api.pay().id)
+    now = clock.real_now()
+    Checkout.objects.create(
+        merchant=shop.merchant, channel=shop.channel, payment=paid, kind="PAYMENT", created_at=now, expires_at=now
+    )
+    later(monkeypatch)
+    assert not Checkout.objects.exists()
+
+
+def test_nothing_of_the_shopper_is_archived(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    paid = shop.api.pay(
+        customer__email="zaphira@shop.example", customer__surname="Quixley", billing__street1="Quixley Lane 9",
+        billing__city="Bonn", billing__country="DE", customer__givenName="Zaphira",
+        card__holder="Zaphira Quixley", merchantMemo="call Zaphira", merchantInvoiceId="invoice-1",
+    )  # fmt: skip
+    assert paid.status == 200, paid
+    assert later(monkeypatch) == 1
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT row::text || events::text FROM gateway_archivedpayment")
+        ((text,),) = cursor.fetchall()
+    for word in ("zaphira", "quixley", "lane"):
+        assert word not in text.lower()
+    assert "invoice-1" in text
+    row = ArchivedPayment.objects.get().row
+    gone = ("means_sealed", "email_key", "name_keys", "duplicate_guard")
+    assert [row[name] for name in gone] == [None] * 4
+    with pytest.raises(PersonNotFoundError, match="is archived"):
+        find_person(parse_person(shop.merchant, "payment", paid.id))
+
+
+# --- found by its ids -----------------------------------------------------------------------------------------------
+
+
+def test_an_archived_payment_is_answered_by_its_id(shop: Shop, stranger: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, capture, refund = captured(shop)
+    before = {one: without_archive(shop.api.read(one)) for one in (first, capture, refund)}
+    before[first]["card"].pop("expiryMonth"), before[first]["card"].pop("expiryYear")
+    before[first]["card"].pop("holder", None)
+    assert later(monkeypatch) == 3
+    for one, body in before.items():
+        answer = shop.api.read(one)
+        assert answer.status == 200
+        assert answer.body["resultDetails"]["archivedAt"].startswith("20")
+        assert without_archive(answer) == body
+        assert shop.api.get(f"/v1/query/{one}").body["id"] == one
+        assert stranger.api.read(one).status == 404
+        assert stranger.api.get(f"/v1/query/{one}").status == 404
+    assert shop.api_of(shop.open_channel()).read(first).status == 404
+    linked = shop.api.get(f"/v3/query/{refund}", {"includeLinkedTransactions": "true"}).body["records"]
+    assert [one["id"] for one in linked] == [refund, capture, first]
+    some = shop.api.get(f"/v3/query/{refund}", {"includeLinkedTransactions": "true", "paymentTypes": "PA"}).body
+    assert [one["id"] for one in some["records"]] == [refund, first]
+
+
+def test_an_archived_payment_is_found_by_its_order_and_its_short_id(
+    shop: Shop, stranger: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, capture, refund = captured(shop)
+    number = identifiers.format_short_id(Payment.objects.get(pk=first).number)
+    later(monkeypatch)
+
+    def found(api: Any, **fields: str) -> list[str]:
+        answer = api.get("/v1/query", fields)
+        return [one["id"] for one in answer.body.get("payments", [])]
+
+    assert found(shop.api, merchantTransactionId="order-4711") == [first]
+    assert found(shop.api, shortId=number) == [first]
+    assert found(shop.api, merchantTransactionId="order-4711", includeLinkedTransactions="true") == [
+        refund, capture, first,
+    ]  # fmt: skip
+    asked = {"merchantTransactionId": "order-4711", "includeLinkedTransactions": "true", "pageNo": "1"}
+    page = shop.api.get("/v3/query", asked).body
+    assert ([one["id"] for one in page["records"]], page["pages"]) == ([first, capture, refund], 1)
+    assert shop.api.get("/v3/query", asked | {"pageNo": "2"}).body["records"] == []
+    assert found(shop.api, merchantTransactionId="order-4711", paymentTypes="RF") == []
+    assert found(shop.api, merchantTransactionId="order-4712") == []
+    assert found(stranger.api, merchantTransactionId="order-4711") == []
+    assert found(stranger.api, shortId=number) == []
+
+
+# --- coming back ----------------------------------------------------------------------------------------------------
+
+
+def test_a_follow_up_brings_the_chain_back_as_it_was(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = captured(shop)
+    state = ChainState.objects.values("chain", "state", "expired", "disputed", "created_at").get()
+    rows = list(Payment.objects.order_by("pk").values())
+    events = list(PaymentEvent.objects.order_by("payment", "sequence").values())
+    later(monkeypatch)
+    too_much = shop.api.follow(ids[1], "RF", "80.01")
+    assert too_much.status == 400
+    assert archived() == set()
+    assert ChainState.objects.values("chain", "state", "expired", "disputed", "created_at").get() == state
+    erased = {"request", "answer", "merchant_memo", "means_sealed", "email_key", "name_keys", "duplicate_guard"}
+    back = list(Payment.objects.filter(pk__in=ids).order_by("pk").values())
+    assert [{k: v for k, v in one.items() if k not in erased} for one in back] == [
+        {k: v for k, v in one.items() if k not in erased} for one in rows
+    ]
+    assert list(PaymentEvent.objects.filter(payment__in=ids).order_by("payment", "sequence").values()) == events
+    rest = shop.api.follow(ids[1], "RF", "80.00")
+    assert rest.status == 200
+    assert ChainState.objects.get().state == "refunded"
+
+
+def test_an_expired_authorization_comes_back_expired(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    paid = UUID(shop.api.pay(paymentType="PA").id)
+    Payment.objects.filter(pk=paid).update(expired_at=clock.real_now())
+    ChainState.objects.update(expired=True)
+    assert ChainState.objects.get().state == "expired"
+    apps.get_model("gateway.AuthorizationExpiry")._default_manager.all().delete()
+    assert later(monkeypatch) == 1
+    assert bring_chain_back(paid, shop.merchant.pk)
+    assert ChainState.objects.get().state == "expired"
+
+
+def test_only_its_merchant_brings_a_chain_back(shop: Shop, stranger: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = captured(shop)
+    later(monkeypatch)
+    assert stranger.api.follow(ids[1], "RF", "1.00").status == 404
+    assert not bring_chain_back(UUID(ids[1]), stranger.merchant.pk)
+    assert archived() == set(ids)
+    assert shop.api.follow(identifiers.row_id().hex, "RF", "1.00").status == 404
+
+
+def test_the_limits_of_a_token_hold_for_archived_payments(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    paid = shop.api.pay().id
+    later(monkeypatch)
+    _, text = shop.issue(limits=TokenLimits(amount=Decimal(10)))
+    refused = shop.api.with_token(text).follow(paid, "RV")
+    assert refused.status in (400, 403)
+    assert Payment.objects.count() == 1, "nothing but the payment that was brought back"
+
+
+def test_a_declined_follow_up_that_slipped_in_finds_its_chain_again(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = captured(shop)
+    later(monkeypatch)
+    stray = ArchivedPayment.objects.get(pk=ids[2])
+    assert bring_chain_back(UUID(ids[0]), shop.merchant.pk)
+    later(monkeypatch, HOT_DAYS + 3)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO gateway_payment SELECT p.* FROM gateway_archivedpayment a CROSS JOIN LATERAL"
+            " jsonb_populate_record(NULL::gateway_payment, a.row) p WHERE a.id = %s",
+            [stray.pk],
+        )
+        cursor.execute("DELETE FROM gateway_archivedpayment WHERE id = %s", [stray.pk])
+    assert shop.api.follow(ids[2], "RV").status == 400
+    assert archived() == set()
+
+
+# --- the database keeps it ------------------------------------------------------------------------------------------
+
+
+def test_the_database_refuses_to_lose_what_was_archived_or_has_happened(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    captured(shop)
+    later(monkeypatch)
+    shop.api.pay()
+    for statement in (
+        "DELETE FROM gateway_archivedpayment",
+        "UPDATE gateway_archivedpayment SET row = '{}'",
+        "DELETE FROM gateway_paymentevent",
+        "UPDATE gateway_paymentevent SET result_code = ''",
+    ):
+        with pytest.raises(DatabaseError, match="append-only"), transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(statement)
+
+
+NOT_A_PAYMENT_OF_A_SHOPPER = {
+    # books: kept, and read with the id of an archived payment
+    "reporting.Match", "reporting.Finding", "scheduling.JobRun", "gateway.BatchedCapture", "gateway.BulkItem",
+    "gateway.SepaMandate", "gateway.BankOrderFollowUp", "gateway.ClerkLimitUsage", "chargebacks.CaseEvent",
+    "chargebacks.AcquirerNotice",
+    "gateway.AccountUpdate", "chargebacks.Evidence", "chargebacks.CompellingPayment",
+    # gone long before: a timer deletes them within days or months
+    "gateway.OpenPayment", "gateway.IdempotencyKey", "gateway.RequestLog", "gateway.WebhookDelivery",
+    "gateway.RiskObservation", "gateway.CardDecline", "gateway.RiskTrialPayment", "gateway.RiskTrialObservation",
+    "gateway.SimulatedOrder", "gateway.ProcessorEvent", "gateway.ProcessorReportedPayment", "gateway.UsedWalletToken",
+    "gateway.TokenLimitUsage",
+}  # fmt: skip
+
+
+def test_every_table_that_names_a_payment_has_its_place() -> None:
+    """A new one fails here: it keeps its chain from the archive, goes with it, or may outlive it."""
+    naming = set()
+    for model in apps.get_models():
+        for column in model._meta.concrete_fields:
+            related = isinstance(column, models.ForeignKey) and column.related_model is Payment
+            named = isinstance(column, models.UUIDField) and column.name in ("payment", "disputed", "authorization")
+            if related or named:
+                naming.add(model._meta.label)
+    placed = {label for label, *_ in (*KEEPS_CHAIN, *GOES_WITH_CHAIN)} | {
+        "gateway.PaymentEvent", "gateway.AuthorizationExpiry", "gateway.Payment",
+    }  # fmt: skip
+    assert naming - placed - NOT_A_PAYMENT_OF_A_SHOPPER == set()
+
+
+def test_no_foreign_key_of_the_database_stands_in_the_way_but_those_that_keep_a_chain() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT conrelid::regclass::text FROM pg_constraint"
+            " WHERE contype = 'f' AND confrelid = 'gateway_payment'::regclass"
+        )
+        tables = {name for (name,) in cursor.fetchall()}
+    assert tables <= {apps.get_model(label)._meta.db_table for label, *_ in KEEPS_CHAIN}
+
+
+# --- files ----------------------------------------------------------------------------------------------------------
+
+
+def test_each_month_is_a_file_with_its_checksum(shop: Shop, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    ids = captured(shop)
+    later(monkeypatch)
+    (one,) = archive_files.export_archive(tmp_path)
+    assert (one.path.name, one.payments) == (f"payments-{datetime.now(UTC):%Y-%m}.csv.gz", 3)
+    data = one.path.read_bytes()
+    assert hashlib.sha256(data).hexdigest() == one.digest
+    assert (tmp_path / f"{one.path.name}.sha256").read_text() == f"{one.digest}  {one.path.name}\n"
+    lines = list(csv.DictReader(io.StringIO(gzip.decompress(data).decode())))
+    assert [line["id"].replace("-", "") for line in lines] == ids
+    assert tuple(lines[0]) == archive_files.COLUMNS
+    facts = ("payment_type", "amount", "currency", "status", "merchant_transaction_id", "card_last4")
+    assert [lines[0][name] for name in facts] == ["PA", "92.00", "EUR", "APPROVED", "order-4711", "0000"]
+    assert b"4200000000000000" not in gzip.decompress(data)
+    again = archive_files.export_archive(tmp_path)
+    assert [each.digest for each in again] == [one.digest], "the same rows give the same bytes"
+    assert sorted(path.name for path in tmp_path.iterdir()) == [one.path.name, f"{one.path.name}.sha256"]
+
+
+def test_the_command_moves_exports_and_brings_back(
+    shop: Shop, settings: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def run(*words: str) -> str:
+        out = io.StringIO()
+        call_command("payment_archive", *words, stdout=out)
+        return out.getvalue()
+
+    assert run("--export", str(tmp_path)) == "No payments are archived.\n"
+    assert run() == "0 payments archived.\n"
+    paid = shop.api.pay().id
+    later(monkeypatch, HOT_DAYS + 5)
+    assert ": 1 payments, SHA-256 " in run("--export", str(tmp_path))
+    assert run("--export", str(tmp_path), "--month", "2001-01") == "None of 2001-01 are archived.\n"
+    for words, about in (
+        (("--export", str(tmp_path / "nowhere")), "no such folder"),
+        (("--export", str(tmp_path), "--month", "2027-13"), "it must be YYYY-MM"),
+        (("--month", "2027-01"), "is for --export"),
+        (("--bring-back", "x"), "no archived payment has this id"),
+        (("--bring-back", identifiers.row_id().hex), "no archived payment has this id"),
+    ):
+        with pytest.raises(CommandError, match=about):
+            run(*words)
+    assert "is among the payments again" in run("--bring-back", paid)
+    assert hot() == {paid}
+    settings.GATEWAY_PAYMENT_HOT_DAYS = 0
+    with pytest.raises(CommandError, match="GATEWAY_PAYMENT_HOT_DAYS is 0"):
+        run()
+
+
+# --- the back office ------------------------------------------------------------------------------------------------
+
+
+def test_a_clerk_sees_what_is_kept_and_brings_it_back(
+    shop: Shop, stranger: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, capture, _ = captured(shop)
+    number = identifiers.format_short_id(Payment.objects.get(pk=capture).number)
+    later(monkeypatch)
+    page = f"/admin/gateway/payment/{UUID(capture)}/change/"
+    foreign = signed_in(person("foreign", Role.CLERK, stranger.merchant))
+    reader = signed_in(person("reader", Role.AUDITOR, shop.merchant))
+    clerk = signed_in(person("clerk", Role.CLERK, shop.merchant))
+    assert foreign.get(page).status_code in (302, 404)
+    shown = clerk.get(page)
+    text = shown.content.decode()
+    assert shown.status_code == 200
+    for word in ("Archived", capture, "order-4711" if "order-4711" in text else capture, "Bring back", UUID(first).hex):
+        assert word in text
+    assert "Bring back" not in reader.get(page).content.decode()
+    for asked in (capture, number):
+        found = clerk.get("/admin/gateway/payment/", {"q": asked})
+        assert (found.status_code, UUID(capture).hex in found["Location"].replace("-", "")) == (302, True)
+        assert foreign.get("/admin/gateway/payment/", {"q": asked}).status_code == 200
+    assert reader.post(page).status_code == 403
+    assert foreign.post(page).status_code in (302, 404)
+    assert len(archived()) == 3
+    assert clerk.post(page, follow=True).status_code == 200
+    assert archived() == set()
+    assert "bring back" in AuditEntry.objects.values_list("action", flat=True)
+
+
+@pytest.mark.parametrize(("days", "fault"), [(0, False), (1_094, True), (1_095, False), (-1, True)])
+def test_too_short_a_time_is_refused(settings: Any, days: int, fault: bool) -> None:
+    settings.GATEWAY_PAYMENT_HOT_DAYS = days
+    assert ("tollhouse.E051" in {message.id for message in run_checks()}) is fault
