@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv as readers
 import hashlib
 import io
 import random
@@ -534,6 +535,23 @@ def test_a_months_files_have_its_lines_by_currency_real_dates_and_checksums(
     text = PdfReader(io.BytesIO(packed.read(f"{stem}.pdf"))).pages[0].extract_text()
     assert "102.00 EUR" in text
     assert "not closed" in text
+
+
+def test_a_months_lines_run_no_formula(shop: Shop, of: ClearingInstitute, people: tuple[User, User]) -> None:
+    """docs/decisions/0119: people open the ZIP; the daily file keeps every value."""
+    order = '=HYPERLINK("https://evil.example";"Open")'
+    paid = payment_of(shop.api.pay(amount="92.00", merchantTransactionId=order).id)
+    row = {"SettlementDate": f"{today()}", "SettlementReasonCode": "@SUM(1)", "SettlementFee": "-0.35"}
+    take_in(csv([line(paid, **row)]), of, "month.csv")
+    client = signed_in(people[0])
+    packed = zipfile.ZipFile(io.BytesIO(run_work(client, client.post(month_page(shop, "package/")))))
+    cells = packed.read(f"lines-{month():%Y-%m}-EUR.csv").decode()
+    [found] = readers.DictReader(io.StringIO(cells, newline=""), delimiter=";")
+    assert {found["MerchantTransactionId"][:12]} == {"'=HYPERLINK("}
+    assert not [cell for cell in found.values() if cell[:1] in "=+@" and cell]
+    assert [cell for cell in found.values() if cell[:1] == "-"] == ["-0.35"]
+    file = daily_files.create_due_daily_files(books.overnight(shop), 31)[-1]
+    assert order.replace('"', '""').encode() in b"".join(daily_files.render_daily_file(file))
 
 
 def test_a_months_files_are_made_in_slices_and_for_nobody_without_the_right(
