@@ -402,8 +402,8 @@ def _choose_state_after(response: Response) -> str:
 
 
 def _hide_card_number(response: Response) -> None:
-    """Leave no digit of the number in an answer that the page reads: it was typed into a hosted field, and a script of the
-    page that sent each of its beginnings would be told the number four digits at a time."""
+    """Leave no digit of the number in an answer that the page reads: it was typed into a hosted field, and a script of
+    the page that sent each of its beginnings would be told the number four digits at a time."""
     for error in response.data["result"].get("parameterErrors", ()):
         if error["name"] == CARD_NUMBER_FIELD:
             error["value"] = HIDDEN_VALUE

@@ -2,13 +2,9 @@
 // checkout stands in the script's own address or in the options.
 // Elements count for neither: of one that is named like a property of the document or like the options, browsers make that
 // property. Whoever may write such an element into the page, and no script, would say where cards are sent.
-/** @param {Element | null} one */
-const isScript = (one) => one instanceof HTMLScriptElement;
-const script = /** @type {HTMLScriptElement | null} */ (
-  [document.currentScript].find(isScript) ||
-  Array.from(document.scripts).reverse().find((one) => isScript(one) && /\/paymentWidgets[./]/.test(one.src)) ||
-  null
-);
+const script = document.currentScript instanceof HTMLScriptElement
+  ? document.currentScript
+  : Array.from(document.querySelectorAll("script")).reverse().find((one) => /\/paymentWidgets[./]/.test(one.src)) || null;
 // Given on to the second script, where the page's policy wants one of every script.
 export const nonce = (script && script.nonce) || null;
 const scriptUrl = new URL(script && script.src ? script.src : location.href, location.href);
