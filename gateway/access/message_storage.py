@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from django.conf import settings
 from django.contrib.messages.storage.cookie import CookieStorage
 from django.contrib.messages.storage.fallback import FallbackStorage
@@ -19,4 +17,4 @@ class HostCookieStorage(CookieStorage):
 class HostMessageStorage(FallbackStorage):
     """Messages in the cookie, and in the session those that do not fit."""
 
-    storage_classes: ClassVar = (HostCookieStorage, SessionStorage)
+    storage_classes = (HostCookieStorage, SessionStorage)

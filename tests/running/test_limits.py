@@ -204,7 +204,7 @@ def test_a_header_that_stands_for_another_does_not_pass(port: int) -> None:
     line.request("GET", "/", headers={"X_Forwarded_For": "192.0.2.1", "SCRIPT_NAME": "/x", "X-Own": "1"})
     answer = line.getresponse()
     assert answer.status == 200
-    assert "X-Own" in answer.headers["X-Sent"]
+    assert "x-own" in answer.headers["X-Sent"].lower()
     assert "_" not in answer.headers["X-Sent"]
     assert "Python" not in answer.headers.get("Server", "")
     line.close()
