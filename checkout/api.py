@@ -41,6 +41,7 @@ from gateway.catalogue.endpoints import (
     UPDATE_CHECKOUT_ENDPOINT,
     Endpoint,
 )
+from gateway.catalogue.errors import HIDDEN_VALUE
 from gateway.catalogue.formats import normalize_boolean
 from gateway.catalogue.parse import (
     INVALID_PARAMETER_CODE,
@@ -75,6 +76,7 @@ CORS_HEADERS: Final = {"Access-Control-Allow-Origin": "*"}
 """The widget's public routes may be read from any page (D19); they use no cookies."""
 MAX_CHECKOUT_FORM_BYTES: Final = 256 * 1024
 """A page's form is small: the longest wallet tokens take 16 KiB."""
+CARD_NUMBER_FIELD: Final = "card.number"
 _NOBODY: Final = UUID(int=0)
 _BIN6: Final = re.compile("[0-9]{6}")
 
@@ -241,6 +243,7 @@ class ShopperApiView(CheckoutApiView):
             response.data["ndc"] = self.trace.request.hex
             if response.status_code < 500:
                 response.data |= {"state": _choose_state_after(response), "redirect": None, "returnTo": None}
+                _hide_card_number(response)
                 if self.shopper_checkout is not None:
                     response.data["attempts"] = widget_responses.count_attempts(self.shopper_checkout)
             for name, value in CORS_HEADERS.items():
@@ -414,6 +417,14 @@ def _choose_state_after(response: Response) -> str:
     if response.status_code == 404:
         return "expired"
     return "processing" if response.data["result"]["code"] == CONCURRENT_UPDATE_CODE else "open"
+
+
+def _hide_card_number(response: Response) -> None:
+    """Leave no digit of the number in an answer that the page reads: it was typed into a hosted field, and a script of
+    the page that sent each of its beginnings would be told the number four digits at a time."""
+    for error in response.data["result"].get("parameterErrors", ()):
+        if error["name"] == CARD_NUMBER_FIELD:
+            error["value"] = HIDDEN_VALUE
 
 
 def _to_printable(text: str) -> str:

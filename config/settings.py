@@ -503,6 +503,8 @@ if IS_LIVE:
     # Browsers take such a cookie from this host alone, over TLS: no neighbour of the domain sets it.
     SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = "__Host-sessionid", "__Host-csrftoken"
     LANGUAGE_COOKIE_NAME = "__Host-language"
+MESSAGE_STORAGE = "gateway.access.message_storage.HostMessageStorage"
+MESSAGES_COOKIE_NAME = "__Host-messages" if IS_LIVE else "messages"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 SECURE_HSTS_SECONDS = 31_536_000

@@ -99,9 +99,17 @@ all, which take it 70 ms to read."""
 
 
 class BoundedRequest(Request):  # type: ignore[misc]
-    """A request with a size limit for all its headers together."""
+    """A request with a size limit for all its headers together, none of which says where the application is mounted.
+
+    gunicorn takes SCRIPT_NAME and the scheme from a proxy on this machine, and so from its clients where the proxy
+    passes such headers on: path and address would be what a stranger likes. The scheme is read by the settings, from
+    the one header that the proxy sets (GATEWAY_BEHIND_PROXY).
+    """
 
     max_buffer_headers = property(lambda self: MAX_REQUEST_HEAD_BYTES, lambda self, value: None)
+
+    def _peer_is_trusted_proxy(self) -> bool:
+        return False
 
 
 class LastWaiterQueue:

@@ -15,6 +15,7 @@ _AT_START: Final = re.compile(rf"[{_SIGNS}\t\r\n]")
 _BEFORE_SIGN: Final = re.compile(rf"(?<![;\s\"])[;\s\"]++(?=[{_SIGNS}])")
 """Separators, blanks and quotes before a sign, from their first one on: a cell of tabs alone is read once."""
 _SEPARATOR: Final = re.compile(r"[;\t\r\n]")
+_NUMBER: Final = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
 
 
 def escape_formula(cell: str) -> str:
@@ -23,7 +24,9 @@ def escape_formula(cell: str) -> str:
 
 
 def escape_csv_formula(cell: str) -> str:
-    """The same for a cell of a CSV file, which a spreadsheet may split once more."""
+    """The same for a cell of a CSV file, which a spreadsheet may split once more. Numbers stay numbers."""
+    if _NUMBER.fullmatch(cell):
+        return cell
     return _BEFORE_SIGN.sub(
         lambda found: f"{found[0]}'" if _SEPARATOR.search(found[0]) else found[0], escape_formula(cell)
     )

@@ -253,6 +253,10 @@ def _list_changes(
     changes: dict[str, Any] = {"account_update": said, "account_updated_at": now}
     if update.answer in (UpdaterAnswer.CLOSED, UpdaterAnswer.CONTACT_HOLDER):
         return said, changes if owner.account_update != said else {}
+    if (update.expiry_year, update.expiry_month) < (f"{now:%Y}", f"{now:%m}"):
+        # A card that has expired is no new one; what is stored may still be right.
+        log.warning("account_update_expired", registration=owner.id.hex)
+        return AccountUpdate.Status.UNANSWERED, {}
     card = {"expiryMonth": update.expiry_month, "expiryYear": update.expiry_year}
     if update.number is not None:
         try:

@@ -27,6 +27,7 @@ from gateway.backoffice.kit import workbook
 from gateway.backoffice.kit.formatting import format_money
 from gateway.backoffice.kit.workbook import SheetCell
 from gateway.core import clock
+from gateway.core.spreadsheet_cells import escape_csv_formula
 from gateway.db.database_clock import read_database_time
 from gateway.models import BackgroundWork, Merchant
 from reporting.models import ClearingInstitute, MonthClosing, SettlementRecord
@@ -163,7 +164,8 @@ def _write_lines(scope: MonthScope, folder: AttemptFolder, cursor: dict[str, Any
     for currency in sorted({line.settlement_currency for line in lines}):
         name = f"{place}lines-{scope.month:%Y-%m}-{currency}.csv"
         parts = cursor["csv"].get(name, [])
-        blocks = list(render_csv_blocks([line for line in lines if line.settlement_currency == currency]))
+        own = [line for line in lines if line.settlement_currency == currency]
+        blocks = list(render_csv_blocks(own, escape=escape_csv_formula))
         written = b"".join(blocks[1:] if parts else blocks)
         cursor["csv"] = {**cursor["csv"], name: folder.append(parts, name.replace("/", "-"), written)}
     called = merchant.name if merchant is not None else ""

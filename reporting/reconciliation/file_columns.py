@@ -300,12 +300,16 @@ _CELLS: Final = tuple(column.cell for column in RECONCILIATION_COLUMNS)
 _LIST: Final = "[n]."
 
 
-def render_csv_blocks(lines: Iterable[SettlementLine]) -> Iterator[bytes]:
-    """The CSV file in blocks: UTF-8, header, semicolons, CRLF, quotes of RFC 4180, dot decimals."""
+def render_csv_blocks(
+    lines: Iterable[SettlementLine], *, escape: Callable[[str], str] | None = None
+) -> Iterator[bytes]:
+    """The CSV file in blocks: UTF-8, header, semicolons, CRLF, quotes of RFC 4180, dot decimals. ``escape``: of each
+    cell, in a file for people (docs/decisions/0119)."""
     yield _render_rows([CSV_HEADER])
     block: list[Sequence[str]] = []
     for line in lines:
-        block.append([cell(line) for cell in _CELLS])
+        cells = [cell(line) for cell in _CELLS]
+        block.append([escape(cell) for cell in cells] if escape is not None else cells)
         if len(block) == CSV_BLOCK_LINES:
             yield _render_rows(block)
             block.clear()

@@ -226,6 +226,34 @@ def test_no_verdict_on_the_digits_is_told_before_the_field_is_left(form: Widget)
     assert form.page.evaluate("told.filter((one) => one.name === 'cvv').at(-1).valid") is True
 
 
+SEND = """(fields) => {
+  window.answers ||= [];
+  const frame = document.querySelector(".wpwl-control-cardNumber iframe");
+  const { origin, hash, searchParams } = new URL(frame.src);
+  const say = (message) => frame.contentWindow.postMessage({ tollhouse: hash.split(".")[1], ...message }, origin);
+  addEventListener("message", ({ data, source }) => source === frame.contentWindow && data.t === "answer" && answers.push(data));
+  say({ t: "leave", n: 98 });
+  say({ t: "post", n: 99, path: `v1/checkouts/${searchParams.get("checkout")}/payment`, fields });
+  say({ t: "focus" });
+}"""  # noqa: E501
+
+
+def test_a_hostile_page_cannot_send_the_beginnings_of_a_number(form: Widget) -> None:
+    """The gateway's answer to each would say more of it than the brand."""
+    sent: list[str] = []
+    form.page.on("request", lambda request: sent.append(request.url) if request.method == "POST" else None)
+    for digit in "4135119718147811":  # which is mistyped
+        form.number.press("End")
+        form.number.press_sequentially(digit)
+        form.page.evaluate(SEND, {"paymentBrand": "VISA", "card.expiryMonth": "05", "card.holder": "?"})
+        form.heard()
+    answers = form.page.evaluate("answers")
+    assert len(answers) >= 16
+    assert {one["status"] for one in answers} == {400}
+    assert not [one for one in answers if re.search("[0-9]{4}", str(one["body"]))]
+    assert not [url for url in sent if "/payment" in url]
+
+
 def test_whoever_asks_for_the_verdict_takes_the_shopper_out_of_the_field(form: Widget) -> None:
     form.page.evaluate(LISTEN)
     form.number.press_sequentially(GOOD[:9])

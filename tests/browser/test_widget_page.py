@@ -128,6 +128,42 @@ def test_unknown_options_and_wrong_types_are_warned_about(
     expect(widget.root).to_have_class(re.compile("wpwl-style-card"))
 
 
+EVIL = "https://evil.example"
+LIKE_OURS = f"{EVIL}/v1/paymentWidgets.js"
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        f'<img name="currentScript" src="{LIKE_OURS}">',
+        f'<img name="currentScript"><form name="scripts"><input type="image" src="{LIKE_OURS}"></form>',
+        f'<a id="widgetOptions"></a><a id="widgetOptions" name="baseUrl" href="{EVIL}/"></a>',
+        f'<a id="wpwlOptions"></a><a id="wpwlOptions" name="baseUrl" href="{EVIL}/"></a>',
+        f'<iframe name="widgetOptions" src="{EVIL}"></iframe>',
+    ],
+    ids=["script", "scripts", "options", "other name", "frame"],
+)
+def test_an_element_that_a_stranger_writes_into_the_page_decides_nothing(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open, planted: str
+) -> None:
+    """A comment with HTML and without scripts, in a shop that lets it through: browsers make names of elements
+    properties of window and document, and the card would be typed into a frame of the stranger's."""
+    widget, asked = open_widget(), list[str]()
+
+    def answer(route: Route) -> None:
+        asked.append(f"{route.request.resource_type} {route.request.url}")
+        route.abort()
+
+    widget.page.route(re.compile(EVIL), answer)
+    unset = "delete window.widgetOptions;"
+    page = shop_site.widget(site, checkout(api), code=unset, body=planted + WIDGET, csp="")
+    widget.open(page).fill()
+    assert urlsplit(str(widget.page.locator(".wpwl-frame").first.get_attribute("src"))).netloc == urlsplit(site).netloc
+    assert not [one for one in asked if not one.startswith("image") and one != f"document {EVIL}/"]
+    widget.press()
+    widget.lands()
+
+
 @pytest.mark.parametrize("style", ["card", "logos", "plain", "none"])
 def test_every_style_draws_a_form_that_pays(
     api: Api, site: str, shop_site: Shopfront, open_widget: Open, style: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from gateway.models import Authentication
 from tests.checkout.test_payment_links import create, open_link, pay_link
 from tests.support.fixtures import Shop
 from tests.support.office import signed_in
+from tests.support.shopper import open_checkout
 from tests.support.threeds import buy
 
 pytestmark = pytest.mark.django_db
@@ -26,6 +28,18 @@ IDS = {
     "merchantInvoiceId": NUMBER,
     "shopperResultUrl": f"https://shop.example/{NUMBER}",
 }
+
+
+@pytest.mark.parametrize("digits", range(1, 17))
+def test_an_answer_that_a_page_reads_has_no_digit_of_the_number(shop: Shop, digits: int) -> None:
+    """A script of the merchant's page may send each beginning of a number from the hosted field: were four digits of
+    each shown, it would know them all."""
+    for beside in ({"wallet1.paymentToken": "x"}, {"card.holder": "?"}):
+        answer = open_checkout(shop.api).pay(card__number="4135119718147811"[:digits], **beside)
+        assert answer.status == 400
+        told = {one["name"]: one["value"] for one in answer.body["result"]["parameterErrors"] if "value" in one}
+        assert told["card.number"] == "•••"
+        assert not re.search("[0-9]", "".join(told.values()))
 
 
 @pytest.fixture

@@ -77,7 +77,7 @@ def test_live_is_safe_by_default(tmp_path: Path) -> None:
     code = (
         "from config import settings as s; print(s.GATEWAY_TOTP, s.GATEWAY_SESSION_IDLE_MINUTES, s.AXES_FAILURE_LIMIT,"
         " s.AXES_COOLOFF_TIME, s.ACCOUNT_REAUTHENTICATION_TIMEOUT, s.GATEWAY_UNUSED_ACCOUNT_DAYS,"
-        " s.SESSION_COOKIE_NAME, s.CSRF_COOKIE_NAME, s.LANGUAGE_COOKIE_NAME)"
+        " s.SESSION_COOKIE_NAME, s.CSRF_COOKIE_NAME, s.LANGUAGE_COOKIE_NAME, s.MESSAGES_COOKIE_NAME)"
     )
     bare = {name: text for name, text in os.environ.items() if not name.startswith(("GATEWAY_", "DJANGO_", "DATABASE"))}
     live = bare | {
@@ -97,6 +97,7 @@ def test_live_is_safe_by_default(tmp_path: Path) -> None:
         "__Host-sessionid",
         "__Host-csrftoken",
         "__Host-language",
+        "__Host-messages",
     ]
 
 

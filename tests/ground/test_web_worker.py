@@ -100,6 +100,13 @@ def test_what_is_no_request_is_answered_in_the_envelope(server: Server, sent: by
     assert {"buildNumber", "timestamp", "ndc"} <= told.keys()
 
 
+def test_a_header_moves_no_address(server: Server) -> None:
+    """A proxy on this machine may pass SCRIPT_NAME on from its clients, and gunicorn takes it from there."""
+    asked = b"GET /x/health/live HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+    for header in (b"", b"SCRIPT_NAME: /x\r\n", b"Script_Name: /elsewhere\r\n"):
+        assert server.send(asked + header + b"\r\n").startswith(b"HTTP/1.1 404 "), header
+
+
 @pytest.mark.parametrize(
     "head",
     [b"Content-Length: 300000\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\n493e0\r\n"],

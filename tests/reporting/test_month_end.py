@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv as readers
 import hashlib
 import io
 import random
@@ -26,6 +27,7 @@ from gateway.access import permissions
 from gateway.background import queue
 from gateway.background.files import AttemptFolder
 from gateway.core import clock
+from gateway.core.spreadsheet_cells import escape_csv_formula
 from gateway.models import AuditEntry, BackgroundWork, Grant, Merchant, Payment, UserHandling
 from reporting.models import ClearingInstitute, Finding, MonthClosing, SettlementFile, SettlementRecord
 from reporting.month_end import bulk_closing, closing, package
@@ -534,6 +536,23 @@ def test_a_months_files_have_its_lines_by_currency_real_dates_and_checksums(
     text = PdfReader(io.BytesIO(packed.read(f"{stem}.pdf"))).pages[0].extract_text()
     assert "102.00 EUR" in text
     assert "not closed" in text
+
+
+def test_a_months_lines_run_no_formula(shop: Shop, of: ClearingInstitute, people: tuple[User, User]) -> None:
+    """docs/decisions/0119: people open the ZIP; the daily file keeps every value."""
+    order = '=HYPERLINK("https://evil.example";"Open")'
+    paid = payment_of(shop.api.pay(amount="92.00", merchantTransactionId=order).id)
+    take_in(csv([line(paid, SettlementDate=f"{today()}")]), of, "month.csv")
+    client = signed_in(people[0])
+    packed = zipfile.ZipFile(io.BytesIO(run_work(client, client.post(month_page(shop, "package/")))))
+    cells = packed.read(f"lines-{month():%Y-%m}-EUR.csv").decode()
+    [found] = readers.DictReader(io.StringIO(cells, newline=""), delimiter=";")
+    assert found["TransactionId"] == f"'{order}"
+    assert found["Amount"] == "92.00"
+    assert escape_csv_formula("-0.35") == "-0.35"
+    assert not [cell for cell in found.values() if cell.startswith(("=", "+", "-", "@"))]
+    file = daily_files.create_due_daily_files(books.overnight(shop), 31)[-1]
+    assert order.replace('"', '""').encode() in b"".join(daily_files.render_daily_file(file))
 
 
 def test_a_months_files_are_made_in_slices_and_for_nobody_without_the_right(

@@ -37,6 +37,7 @@ class Node(BaseHTTPRequestHandler):
             left -= len(self.rfile.read(min(left, 65_536)) or b"x" * left)
         self.send_response(200)
         self.send_header("Content-Length", "0")
+        self.send_header("X-Sent", " ".join(self.headers))
         # What came in chunks is not looked at.
         self.send_header("Connection", "close")
         self.end_headers()
@@ -179,3 +180,31 @@ def test_a_log_has_paths_but_no_id_that_lets_in_whoever_has_it(proxy: tuple[int,
 
 def test_a_file_of_gigabytes_is_refused_by_its_announcement_alone(port: int) -> None:
     assert _status(port, "POST", UPLOAD, 0, kind=MULTIPART, Content_Length=str(3 * 1024**3)) == 413
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/%6detrics", "/%6D%65trics", "/metrics?x", "/metrics/"])
+def test_figures_are_not_shown_however_their_path_is_written(port: int, path: str) -> None:
+    assert _status(port, "GET", path) == 404
+
+
+def test_a_log_has_no_id_of_a_path_that_is_written_otherwise(proxy: tuple[int, Path]) -> None:
+    plain, log = proxy
+    assert _status(plain, "GET", "/%70ay/HIDDEN") == 200
+    assert _status(plain, "GET", "/v1/payments/4567") == 200
+    deadline = time.monotonic() + PATIENCE_S
+    while "/v1/payments/4567" not in (text := log.read_text()):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    assert "HIDDEN" not in text
+
+
+def test_a_header_that_stands_for_another_does_not_pass(port: int) -> None:
+    """CGI writes X-Forwarded-For and X_Forwarded_For alike, and SCRIPT_NAME says where an application is mounted."""
+    line = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
+    line.request("GET", "/", headers={"X_Forwarded_For": "192.0.2.1", "SCRIPT_NAME": "/x", "X-Own": "1"})
+    answer = line.getresponse()
+    assert answer.status == 200
+    assert "x-own" in answer.headers["X-Sent"].lower()
+    assert "_" not in answer.headers["X-Sent"]
+    assert "Python" not in answer.headers.get("Server", "")
+    line.close()

@@ -1,15 +1,19 @@
 // Where this script came from, and what the page wants of it. The file's bytes are the same for everyone, so the
 // checkout stands in the script's own address or in the options.
-const script = /** @type {HTMLScriptElement | null} */ (
-  document.currentScript ||
-  Array.from(document.scripts).reverse().find((one) => /\/paymentWidgets[./]/.test(one.src)) ||
-  null
-);
+// Elements count for neither: of one that is named like a property of the document or like the options, browsers make that
+// property. Whoever may write such an element into the page, and no script, would say where cards are sent.
+const script = document.currentScript instanceof HTMLScriptElement
+  ? document.currentScript
+  : Array.from(document.querySelectorAll("script")).reverse().find((one) => /\/paymentWidgets[./]/.test(one.src)) || null;
 // Given on to the second script, where the page's policy wants one of every script.
 export const nonce = (script && script.nonce) || null;
 const scriptUrl = new URL(script && script.src ? script.src : location.href, location.href);
 
-export const pageOptions = () => window.widgetOptions || window.wpwlOptions || {};
+// A window of another origin, a frame's, has no prototype.
+/** @param {unknown} given */
+const isObject = (given) => Object.prototype.toString.call(given) === "[object Object]" && Object.getPrototypeOf(given) !== null;
+/** @returns {PageOptions} */
+export const pageOptions = () => [window.widgetOptions, window.wpwlOptions].find(isObject) || {};
 
 /** @param {unknown} text */
 export const complain = (text) => console.error(`[widget] ${text}`);

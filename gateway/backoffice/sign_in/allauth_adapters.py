@@ -181,6 +181,8 @@ class FactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
 # --- single sign-on -------------------------------------------------------------------------------------------------
 
 
+MAX_CLOCK_SKEW_S: Final = 60
+"""How far the clock of the provider may be ahead of ours, in seconds."""
 ISSUER_CHARS: Final = 16
 MAX_SUBJECT_CHARS: Final = 160
 """A longer ``sub`` is stored as a digest: allauth's column has 191 characters."""
@@ -268,9 +270,12 @@ def _read_claims(sociallogin: SocialLogin) -> dict[str, Any]:
 
 
 def _read_auth_time(sociallogin: SocialLogin) -> float:
-    """When the provider last asked the person who they are (``auth_time`` of the ID token); 0.0 if it does not say."""
+    """When the provider last asked the person who they are (``auth_time`` of the ID token); 0.0 if it does not say, or
+    says a time that has not come: that would count as fresh until it is over."""
     said = (sociallogin.account.extra_data.get("id_token") or {}).get("auth_time")
-    return float(said) if isinstance(said, int | float) and not isinstance(said, bool) and math.isfinite(said) else 0.0
+    if isinstance(said, bool) or not isinstance(said, int | float) or not math.isfinite(said):
+        return 0.0
+    return float(said) if said <= time.time() + MAX_CLOCK_SKEW_S else 0.0
 
 
 def _is_id_token_for_us(sociallogin: SocialLogin) -> bool:

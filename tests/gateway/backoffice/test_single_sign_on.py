@@ -215,6 +215,7 @@ def test_who_has_no_password_proves_themselves_by_it(client: Client, clara: User
 
 ASKED: dict[str, Any] = {
     "long ago": 1_700_000_000,
+    "not yet": 4_000_000_000,
     "not said": None,
     "no number": "1700000000",
     "a yes": True,

@@ -6,6 +6,7 @@ Source: docs/decisions/0135; docs/account-updater.md.
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -676,6 +677,19 @@ def test_the_same_file_twice_changes_nothing_twice(updater: Updater, updating: S
     run_account_updater()
     assert (len(kept), statuses(stored), told(stored)) == (2, ["NEW_NUMBER"], ["UPDATED"])
     assert AccountUpdateFile.objects.get().pk == file.pk
+
+
+def test_a_card_that_has_expired_is_no_new_one(updater: Updater, updating: Shop) -> None:
+    """What is stored stays, is asked about again, and the file's other answers count."""
+    stored = [store(updating.api, number) for number in (NEW_NUMBER, CLOSED)]
+    updater.answers["fetch"] = lambda content: _rewrite(
+        content, lambda lines: [re.sub(r"(NEW_NUMBER,[0-9]+),.*", r"\1,05,2021", line) for line in lines]
+    )
+    run_account_updater()
+    assert AccountUpdateFile.objects.get().state == "ANSWERED"
+    assert [statuses(one) for one in stored] == [["UNANSWERED"], ["CLOSED"]]
+    assert card_of(stored[0]) == (NEW_NUMBER, "05/2034")
+    assert told(stored[0]) == []
 
 
 def test_a_run_that_is_cut_off_within_an_answer_goes_on_where_it_was(

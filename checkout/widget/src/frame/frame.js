@@ -222,9 +222,15 @@ function sibling() {
   return null;
 }
 
+// The gateway's answer is the page's to read, so a number goes there once it is right and its field was left: what is said
+// of each of its beginnings would spell it out.
 /** @param {{ n: number; path: string; fields: Fields }} given */
 async function post({ n, path, fields }) {
   if (posting || !POST_TO.test(path)) return;
+  if (isNumber && !judge().valid) {
+    tell({ t: "answer", n, status: 400, body: { result: { parameterErrors: [{ name: "card.number", message: "is not right" }] } } });
+    return;
+  }
   posting = true;
   const body = new URLSearchParams(fields);
   const other = sibling();
