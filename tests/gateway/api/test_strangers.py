@@ -119,7 +119,7 @@ ROUTES: dict[str, tuple[Naming, ...]] = {
     "reports/reconciliations": (_reads("reports/reconciliations", **_MAY),),
     "reports/reconciliations/<str:target>": (_reads("reports/reconciliations/{payment}"),),
     "resultcodes": (),
-    "cardFacts": (),
+    "cardFacts": (_reads("cardFacts", **{"card.bin": "420000"}),),
     "checkouts": (
         _posts("checkouts", "a checkout", **_MONEY, paymentType="DB"),
         _posts("checkouts", "not valid", amount="1"),
