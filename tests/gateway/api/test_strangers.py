@@ -119,6 +119,7 @@ ROUTES: dict[str, tuple[Naming, ...]] = {
     "reports/reconciliations": (_reads("reports/reconciliations", **_MAY),),
     "reports/reconciliations/<str:target>": (_reads("reports/reconciliations/{payment}"),),
     "resultcodes": (),
+    "cardFacts": (_reads("cardFacts", **{"card.bin": "420000"}),),
     "checkouts": (
         _posts("checkouts", "a checkout", **_MONEY, paymentType="DB"),
         _posts("checkouts", "not valid", amount="1"),
@@ -143,6 +144,7 @@ ROUTES: dict[str, tuple[Naming, ...]] = {
     ),
     "paymentLinks/<str:target>/deactivate": (_posts("paymentLinks/{payment}/deactivate"),),
     "checkouts/<str:target>/config": (),
+    "checkouts/<str:target>/card-brands": (),
     "checkouts/<str:target>/state": (),
     "checkouts/<str:target>/wallet-session": (),
     "paymentWidgets.js": (),
