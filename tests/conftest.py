@@ -72,7 +72,13 @@ hypothesis.settings.load_profile("tollhouse")
 pytest_plugins = ["tests.support.fixtures", "tests.support.stub"]
 
 
-APPEND_ONLY = ("gateway_paymentevent", "gateway_auditentry", "gateway_auditseal", "chargebacks_caseevent")
+APPEND_ONLY = (
+    "gateway_paymentevent",
+    "gateway_archivedpayment",
+    "gateway_auditentry",
+    "gateway_auditseal",
+    "chargebacks_caseevent",
+)
 """Tables that the product never empties. Tests that commit are cleaned up after by emptying all there are, so the
 triggers sleep here; tests/gateway/payments/test_store.py wakes them."""
 

@@ -151,18 +151,18 @@ def _find_held_payments(members: Sequence[Payment]) -> set[UUID]:
         rows = apps.get_model(label)._default_manager.filter(only, **{f"{column}__in": ids})
         held.update(rows.values_list(column, flat=True))
     registrations = set(
-        Registration.objects.filter(pk__in={one.registration for one in members} - {None})
+        Registration.objects.filter(pk__in=[one.registration for one in members if one.registration is not None])
         .exclude(status=Registration.Status.DELETED)
         .values_list("pk", flat=True)
     )
-    agreements = _find_usable_agreements({*ids, *(one.agreement for one in members)} - {None})
+    agreements = _find_usable_agreements([*ids, *(one.agreement for one in members if one.agreement is not None)])
     for one in members:
         if one.registration in registrations or one.agreement in agreements or one.pk in agreements:
             held.add(one.pk)
     return held
 
 
-def _find_usable_agreements(keys: Collection[UUID | None]) -> set[UUID]:
+def _find_usable_agreements(keys: Collection[UUID]) -> set[UUID]:
     """Agreements under which a payment may still be made: their limits count the payments made before."""
     found = Agreement.objects.filter(pk__in=keys).exclude(expiry__lt=clock.real_now().date() - timedelta(days=1))
     deleted = Registration.objects.filter(status=Registration.Status.DELETED)

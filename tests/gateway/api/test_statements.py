@@ -25,7 +25,7 @@ STATEMENTS = {
     "a follow-up": (4, 2),
     "a follow-up refused by its chain": (3, 1),
     "a read": (1, 0),
-    "a read of nothing": (1, 0),
+    "a read of nothing": (2, 0),
     "a payment of a throttled channel": (4, 3),
     "a stranger": (1, 0),
     "no token": (0, 0),
