@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from datetime import timedelta
 from decimal import Decimal
+from uuid import UUID
 
 import pytest
 from django.core import mail
@@ -22,7 +23,8 @@ from chargebacks.states import (
     apply_dispute_event,
 )
 from gateway.core import clock
-from gateway.models import AuditEntry, Notification
+from gateway.db.statement import execute_sql
+from gateway.models import AuditEntry, Notification, Payment
 from tests.support.fixtures import Shop
 from tests.support.settlement import BY, payment_of
 
@@ -97,6 +99,22 @@ def test_a_chargeback_by_api_gets_its_case_from_the_tick(shop: Shop) -> None:
     case.refresh_from_db()
     assert (case.state, case.recovered) == ("WON", Decimal("92.00"))
     assert [one.event for one in case.events.order_by("sequence")] == ["open", "reverse", "reverse"]
+
+
+def test_only_approved_chargebacks_without_a_case_get_one(shop: Shop, stranger: Shop) -> None:
+    """Other payments have none, whatever their state."""
+    dispute(shop)
+    own = [shop.api.follow(shop.api.pay().id, "CB", "92.00").id for _ in range(2)]
+    theirs = stranger.api.follow(stranger.api.pay().id, "CB", "92.00").id
+    shop.api.follow(shop.api.pay().id, "RF", "10.00")
+    Payment.objects.filter(pk=own[1]).update(status="DECLINED")
+    now = clock.real_now()
+    assert cases._list_payments_without_case(shop.merchant, None, 9) == [UUID(own[0])]
+    assert cases._list_payments_without_case(None, now - timedelta(hours=1), 9) == [UUID(own[0]), UUID(theirs)]
+    assert cases._list_payments_without_case(None, now + timedelta(hours=1), 9) == [], "it was made before"
+    assert execute_sql(cases.EARLIEST_PAYMENT_WITHOUT_CASE, {})
+    Payment.objects.filter(pk__in=[own[0], theirs]).update(status="DECLINED")
+    assert not execute_sql(cases.EARLIEST_PAYMENT_WITHOUT_CASE, {})
 
 
 @pytest.mark.parametrize("code", ["000.100.211", "000.100.212"])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from io import StringIO
 from typing import Any
 from uuid import UUID
@@ -12,6 +13,7 @@ from uuid import UUID
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import OperationalError, connection, transaction
+from psycopg.errors import LockNotAvailable
 
 from gateway import metrics
 from gateway.api.developer import MAX_LISTED_REQUESTS
@@ -185,6 +187,128 @@ def test_who_reads_the_table_is_waited_for_a_moment_and_then_nothing_is_changed(
     assert bounds(trial) == ["first None"]
     assert run("SELECT conname FROM pg_constraint WHERE conname LIKE 'until%%'") == []
     assert make_partitions(trial, NOW) == 3
+
+
+def test_a_first_partition_that_is_not_old_yet_keeps_its_rows(trial: PartitionedTable, settings: Any) -> None:
+    settings.GATEWAY_REQUEST_LOG_DAYS = 90
+    make_partitions(trial, NOW)
+    add(day(2027, 3, 2))
+    assert drop_partitions(trial, day(2027, 4) + timedelta(days=90) - timedelta(seconds=1)) == 0
+    assert rows() == {"first": 1}
+    assert drop_partitions(trial, day(2027, 4) + timedelta(days=90)) == 1
+    assert rows() == {}
+
+
+def test_a_month_that_is_nearly_over_and_holds_rows_is_not_ended_at_its_end(trial: PartitionedTable) -> None:
+    add(day(2027, 12, 2))
+    make_partitions(trial, day(2027, 12, 31))
+    assert bounds(trial)[:2] == ["first 2028-02-01", "2028_02 2028-03-01"]
+
+
+def test_what_is_called_like_something_detached_and_is_not_stays(trial: PartitionedTable) -> None:
+    """A partition that is still one, and a table of another schema."""
+    make_partitions(trial, NOW)
+    run("ALTER TABLE trial_2027_04 RENAME TO trial_2027_04_old")
+    run("CREATE SCHEMA of_others")
+    run("CREATE TABLE of_others.trial_2027_05_old (name text)")
+    add(day(2027, 4, 2))
+    drop_partitions(trial, NOW)
+    assert rows() == {"2027_04_old": 1}
+    assert run("SELECT to_regclass('of_others.trial_2027_05_old') IS NOT NULL") == [(True,)]
+
+
+def test_another_check_of_a_partition_is_none_that_was_left(trial: PartitionedTable) -> None:
+    run("ALTER TABLE trial_first ADD CONSTRAINT of_the_operator CHECK (id IS NOT NULL)")
+    assert partitions.list_left_checks(trial) == []
+
+
+@pytest.mark.parametrize(
+    ("at", "begins"),
+    [
+        (datetime(2027, 3, 31, 23, 30, tzinfo=timezone(timedelta(hours=-2))), day(2027, 5)),
+        (datetime(2027, 4, 1, 1, 30, tzinfo=timezone(timedelta(hours=2))), day(2027, 4)),
+        (datetime(2027, 12, 31, 12, tzinfo=UTC), day(2028, 1)),
+    ],
+)
+def test_months_are_those_of_utc(trial: PartitionedTable, at: datetime, begins: datetime) -> None:
+    assert partitions.next_month_start(at) == begins
+    make_partitions(trial, NOW)
+    assert partitions.count_months_ahead(trial, at) == partitions.count_months_ahead(trial, at.astimezone(UTC))
+
+
+def test_each_table_has_its_own_days(settings: Any) -> None:
+    settings.GATEWAY_REQUEST_LOG_DAYS, settings.GATEWAY_ACQUIRER_MESSAGE_DAYS = 7, 500
+    assert [table.retention.days for table in BOTH] == [7, 500]
+
+
+def test_the_timer_makes_what_is_missing_and_drops_what_is_old(
+    trial: PartitionedTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(partitions, "PARTITIONED_TABLES", (trial,))
+    add(day(2020, 1))
+    make_partitions(trial, day(2020, 1, 2))
+    assert rows() == {"first": 1}
+    assert keep_partitions() > 2
+    assert (rows(), partitions.count_months_ahead(trial, clock.real_now())) == ({}, 2)
+
+
+def test_a_tables_values_are_counted_once_a_day(transactional_db: None, trial: PartitionedTable) -> None:
+    for counted in (True, False):
+        with statements() as seen:
+            partitions.analyze_partitioned_table(trial)
+        assert any(sql.startswith("ANALYZE") for sql in seen) is counted
+
+
+# --- locks ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long was waited between tries."""
+    waited: list[float] = []
+    monkeypatch.setattr(time, "sleep", waited.append)
+    return waited
+
+
+def change_with_faults(faults: list[Exception]) -> list[tuple[Any, ...]]:
+    """The lock timeouts under which a change that fails so is made."""
+    seen: list[tuple[Any, ...]] = []
+
+    def change() -> None:
+        seen.extend(run("SHOW lock_timeout"))
+        if faults:
+            raise OperationalError from faults.pop(0)
+
+    partitions._change_table(TRIAL, ["trial_first"], change)
+    return seen
+
+
+def test_a_lock_that_is_not_had_is_tried_for_again(trial: PartitionedTable, pauses: list[float]) -> None:
+    assert change_with_faults([LockNotAvailable(), LockNotAvailable()]) == [("30ms",)] * 3
+    assert pauses == [partitions.LOCK_PAUSE_S] * 2
+    with pytest.raises(OperationalError):
+        change_with_faults([LockNotAvailable() for _ in range(partitions.LOCK_TRIES)])
+    assert len(pauses) == 2 + partitions.LOCK_TRIES - 1
+
+
+def test_another_fault_is_not_tried_again(trial: PartitionedTable, pauses: list[float]) -> None:
+    with pytest.raises(OperationalError):
+        change_with_faults([ValueError("no lock")])
+    assert pauses == []
+
+
+def test_inserts_wait_for_a_moment_at_most_and_the_autovacuum_is_waited_for_before(trial: PartitionedTable) -> None:
+    with statements() as seen:
+        change_with_faults([])
+    steps = [sql for sql in seen if sql.startswith(("LOCK", "SET LOCAL lock_timeout"))]
+    assert steps == [
+        "SET LOCAL lock_timeout = 5000",
+        "LOCK TABLE trial_first IN SHARE UPDATE EXCLUSIVE MODE",
+        "SET LOCAL lock_timeout = 30",
+        "LOCK TABLE ONLY trial IN ACCESS EXCLUSIVE MODE",
+        "LOCK TABLE trial_first IN ACCESS EXCLUSIVE MODE",
+        "SET LOCAL lock_timeout TO DEFAULT",
+    ]
 
 
 # --- the product's own tables --------------------------------------------------------------------------------------

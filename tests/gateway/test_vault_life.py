@@ -177,6 +177,15 @@ def test_a_keyset_that_cannot_be_read_takes_no_keys_away(keyset: Path, caplog: p
     assert current_vault().open(sealed, row).reveal() == "4200000000000000"
 
 
+def test_a_keyset_that_is_missing_is_told_apart_from_one_that_cannot_be_read(keyset: Path) -> None:
+    place = configured_keyset()
+    with pytest.raises(VaultError, match="is missing: sealed cards cannot be opened without it"):
+        place.read()
+    keyset.mkdir()
+    with pytest.raises(VaultError, match="cannot be read: Is a directory"):
+        place.read()
+
+
 # --- making, showing, retiring ----------------------------------------------------------------------------------------
 
 

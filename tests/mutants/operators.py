@@ -158,7 +158,8 @@ class DropSqlCondition(Operator):
             end = _end_of_condition(text, before.end())
             following = _AND.match(text, end)
             condition = text[before.end() : end]
-            if condition == "CASE" or condition.count("(") != condition.count(")"):
+            goes_on = end == len(text) and _is_followed_by_value(node)
+            if condition == "CASE" or condition.count("(") != condition.count(")") or goes_on:
                 continue  # it goes on in another part of the text
             if following or (before[0].strip() == "AND" and not _is_between(text, before.start())):
                 found.add((before.end(), end))
@@ -174,6 +175,11 @@ class DropSqlCondition(Operator):
             Example(
                 'x = f"SELECT 1 FROM {t} WHERE a AND b"',
                 'x = f"SELECT 1 FROM {t} WHERE a AND (b OR TRUE)"',
+                occurrence=1,
+            ),
+            Example(
+                'x = f"SELECT 1 FROM t WHERE a AND b.{c} = d AND e"',
+                'x = f"SELECT 1 FROM t WHERE a AND b.{c} = d AND (e OR TRUE)"',
                 occurrence=1,
             ),
         )
@@ -213,6 +219,12 @@ def _is_statement(node: Any) -> bool:
     while whole.parent is not None and whole.parent.type in ("fstring", "strings"):
         whole = whole.parent
     return _STATEMENT.search(whole.get_code()) is not None
+
+
+def _is_followed_by_value(part: Any) -> bool:
+    """Whether a part of an f-string is followed by a value in braces."""
+    following = part.get_next_sibling()
+    return following is not None and following.type == "fstring_expr"
 
 
 def _end_of_condition(text: str, start: int) -> int:

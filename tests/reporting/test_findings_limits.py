@@ -107,3 +107,46 @@ def test_a_fee_that_was_not_agreed_on(shop: Shop) -> None:
     about = [(payment_of(shop.api.pay().id), case) for case in cases]
     found = told(about, fee_percent=Decimal("1.5"), fee_fixed=Decimal("0.10"))
     assert found == {name: kinds for name, _, kinds in cases}
+
+
+FEE = {
+    "ReconciliationType": "FEE", "PaymentType": "MONTHLY", "Cashflow": "NEG", "Amount": "9.90",
+    "SettlementTxId": "FEE-1",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("ident", ["FEE-1", ""])
+@pytest.mark.parametrize(
+    ("changes", "twice"),
+    [
+        ({}, True),
+        ({"PaymentType": "AUTH_FEE"}, False),
+        ({"Amount": "9.91", "SettlementAmount": "9.91"}, False),
+        ({"Currency": "USD", "SettlementCurrency": "USD"}, False),
+        ({"ClearingInstituteMerchantId": "account-2"}, False),
+        # By its own id a fee is the same in whatever payout it is told of; without one it is another payout's.
+        ({"SettlementReference": "payout-2"}, None),
+        ({"SettlementDate": "2030-01-03"}, None),
+    ],
+    ids=str,
+)
+def test_a_fee_is_told_twice_by_its_institute_alone_and_with_all_that_it_says(
+    db: None, ident: str, changes: dict[str, str], twice: bool | None
+) -> None:
+    """Each of the others is the same but for one thing."""
+    fee = {**FEE, "SettlementTxId": ident}
+    of, another = institute(), institute(key="another", name="Another")
+    take_in(csv([line(**fee)]), another)
+    take_in(csv([line(**fee)]), of, "first.csv")
+    take_in(csv([line(**{**fee, **changes})], end="# again\r\n"), of, "second.csv")
+    found = Finding.objects.filter(kind="TWICE").values_list("record__file__name", flat=True)
+    assert list(found) == (["second.csv"] if (bool(ident) if twice is None else twice) else [])
+
+
+def test_a_settled_line_with_the_id_of_a_fee_is_no_fee(shop: Shop) -> None:
+    of = institute()
+    paid = payment_of(shop.api.pay(amount="9.90").id)
+    take_in(csv([line(paid, SettlementTxId="FEE-1")]), of)
+    held_at = paid.acquirer_merchant_id or paid.channel_id.hex
+    take_in(csv([line(**FEE, ClearingInstituteMerchantId=held_at)]), of, "later.csv")
+    assert not Finding.objects.filter(kind="TWICE").exists()

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import csv as csv_module
 import io
+from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import UUID, uuid4
 
 import pytest
 
 from chargebacks import cases, ledger
-from chargebacks.models import Chargeback
+from chargebacks.models import AcquirerNotice, Chargeback
 from gateway.core import clock
-from gateway.models import Notification
-from reporting.models import Finding, SettlementFile, SettlementRecord
+from gateway.core.identifiers import first_id_at
+from gateway.db.statement import execute_sql
+from gateway.models import Merchant, Notification
+from reporting.models import ClearingInstitute, Finding, SettlementFile, SettlementRecord
 from reporting.reconciliation import daily_files
 from reporting.reconciliation.file_columns import REQUIRED_RECONCILIATION_COLUMNS
 from reporting.settlement import exception_queue, manual_chargebacks, missing_settlements
@@ -23,6 +27,7 @@ from tests.support.fixtures import Shop
 from tests.support.settlement import BY, csv, institute, line, payment_of, take_in
 from tests.support.threads import at_once
 
+NO_FLOOR = UUID(int=0)
 V1 = "/reports/v1/reconciliations/aggregations"
 pytestmark = pytest.mark.django_db
 
@@ -128,6 +133,30 @@ def test_moving_a_merchants_clock_enters_their_chargebacks_and_its_day_is_theirs
     assert not SettlementRecord.objects.filter(pk=other.pk).exists()
     found = shop.api.get(V1, {"date.from": f"{day}", "date.to": f"{day}"}).body["aggregations"]
     assert [one["date"] for one in found] == [f"{day}"]
+
+
+def test_a_chargeback_waits_for_an_active_institute_of_its_own_connector(shop: Shop, stranger: Shop) -> None:
+    """And until a line or a record of it is there; others' chargebacks and older ones are beside it."""
+    case, other = dispute(shop), dispute(stranger)
+    merchant = books.merchant_of(shop)
+
+    def list_waiting(floor: UUID = NO_FLOOR, of: Merchant | None = merchant) -> list[UUID]:
+        return [payment for payment, _, _ in manual_chargebacks._list_unrecorded_payments(floor, of)]
+
+    def is_earliest() -> bool:
+        return bool(execute_sql(manual_chargebacks.EARLIEST_UNRECORDED_CHARGEBACK, {}))
+
+    assert (list_waiting(), is_earliest()) == ([], False)
+    books.institute(connectors=["another"])
+    sleeping = books.institute(active=False)
+    assert (list_waiting(), is_earliest()) == ([], False)
+    ClearingInstitute.objects.filter(pk=sleeping.pk).update(active=True)
+    assert (list_waiting(), list_waiting(of=None), is_earliest()) == ([case.pk], [case.pk, other.pk], True)
+    assert list_waiting(first_id_at(clock.real_now() + timedelta(hours=1))) == []
+    AcquirerNotice.objects.create(reference=uuid4(), payment=other.pk)
+    assert list_waiting(of=None) == [case.pk]
+    assert manual_chargebacks.record_recent_chargebacks(None) == 1
+    assert (list_waiting(of=None), is_earliest()) == ([], False)
 
 
 @pytest.mark.django_db(transaction=True)

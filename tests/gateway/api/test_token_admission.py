@@ -300,6 +300,19 @@ def test_dispatching_chooses_the_channel_by_brand_and_currency(
     assert merchant.follow(answer.id, "RF", "1.00", currency=currency).status == 200
 
 
+def test_of_channels_that_take_a_payment_the_first_by_place_and_then_by_age_is_chosen(shop: Shop) -> None:
+    """Part A, Authentication, 4."""
+    Channel.objects.filter(pk=shop.channel.pk).update(position=9)
+    shop.merchant.dispatching = True
+    shop.merchant.save()
+    older, younger = (shop.open_channel(name, position=5) for name in ("older", "younger"))
+    first = shop.open_channel("first", position=4)
+    merchant = shop.api.as_entity(shop.merchant.entity_id)
+    for channel in (first, older, younger, shop.channel):
+        assert Payment.objects.get(pk=merchant.pay().id).channel_id == channel.pk
+        Channel.objects.filter(pk=channel.pk).update(active=False)
+
+
 @pytest.mark.parametrize("brand, number, currency", [("VISA", VISA, "CHF"), ("AMEX", AMEX, "EUR")])
 def test_dispatching_that_finds_no_channel_makes_no_payment(
     shop: Shop, dispatching: dict[str, Channel], brand: str, number: str, currency: str

@@ -108,6 +108,24 @@ def test_an_address_of_two_users_is_nobodys(client: Client, clara: User, shop: S
     assert not SocialAccount.objects.exists()
 
 
+@pytest.mark.parametrize("change", [{"is_active": False}, {"is_staff": False}, {"is_superuser": True}])
+def test_who_may_not_come_in_by_an_address_is_not_linked_by_it(
+    client: Client, clara: User, change: dict[str, bool]
+) -> None:
+    User.objects.filter(pk=clara.pk).update(**change)
+    assert come(client, "clara-1")["Location"] == "/admin/login/"
+    assert not SocialAccount.objects.exists()
+
+
+def test_an_address_of_somebody_who_was_switched_off_is_free_for_its_next_user(
+    client: Client, clara: User, shop: Shop
+) -> None:
+    before = person("before", Role.CLERK, shop.merchant)
+    User.objects.filter(pk=before.pk).update(email="clara@shop.example", is_active=False)
+    assert come(client, "clara-1")["Location"] == "/admin/"
+    assert SocialAccount.objects.get().user == clara
+
+
 @pytest.mark.parametrize("change", [{"is_active": False}, {"is_staff": False}])
 def test_who_is_switched_off_here_stays_out(client: Client, clara: User, change: dict[str, bool]) -> None:
     come(Client(), "clara-1")

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from gateway.core.secret import SecretBytes
 from gateway.notifications import message_verification
@@ -120,7 +121,8 @@ def test_a_header_that_is_no_hex_of_its_length_is_named(name: str, value: str) -
     headers, body = sent("encrypted")
     verdict = message_verification.verify_message(KEYS, headers | {name: value}, body, NOW)
     assert (verdict.kind, verdict.why) == (VerificationResult.WRONG_ENCODING, "hex header")
-    assert verdict.more.startswith(name)
+    digits = {"x-initialization-vector": 24, "x-authentication-tag": 32}[name]
+    assert verdict.more == f"{name}: {digits}", "which is how many it has to have"
 
 
 @pytest.mark.parametrize("name", ["x-initialization-vector", "x-authentication-tag"])
@@ -189,3 +191,12 @@ def test_of_two_headers_of_one_name_the_first_is_read() -> None:
 def test_where_no_key_fits_the_one_before_is_not_named(mode: str) -> None:
     keys = SigningKeys(current=THEIRS, previous=OLD)
     assert not message_verification.verify_message(keys, *sent(mode), NOW).previous
+
+
+def test_what_opens_and_is_no_text_is_no_message_of_ours() -> None:
+    """Sealed with the right key by somebody's own code."""
+    vector = bytes(12)
+    sealed = AESGCM(MINE.reveal()).encrypt(vector, b"\xff\xfe", None)
+    headers = {"x-initialization-vector": vector.hex(), "x-authentication-tag": sealed[-16:].hex()}
+    verdict = message_verification.verify_message(KEYS, headers, sealed[:-16].hex(), NOW)
+    assert (verdict.kind, verdict.why) == (VerificationResult.WRONG_KEY, "does not open")

@@ -390,7 +390,9 @@ def test_in_the_transition_both_ids_are_returned_and_expected(shop: Shop) -> Non
     reference, linking = told["initialTransactionId"], told["agreementId"]
     assert 0 < len(linking) <= 35
     assert draw(api, reference, agreementId=linking).status == 200
-    assert draw(api, reference).errors.keys() == {"standingInstruction.agreementId"}
+    missing = draw(api, reference).errors
+    assert missing.keys() == {"standingInstruction.agreementId"}
+    assert "the INITIAL payment's answer carries it" in missing["standingInstruction.agreementId"]
     assert draw(api, agreementId=linking).errors.keys() == {"standingInstruction.initialTransactionId"}
     assert len(draw(api).errors) == 2
     other = initial(api).body["standingInstruction"]["agreementId"]

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import smtplib
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.core import mail
 from django.core.mail.backends.base import BaseEmailBackend
 
-from gateway.core import languages
-from gateway.models import MandateMail, Merchant, Payment, Status
+from gateway.core import clock, languages
+from gateway.models import BankOrder, MandateMail, Merchant, Payment, Registration, Status
 from gateway.payments import mandate_mails
 from tests.support.client import Answer, Api
 from tests.support.clock import jump
@@ -229,3 +230,60 @@ def test_a_mandate_is_used_once_and_where_a_bank_collects_before_it_does(
 ) -> None:
     """The payer is told before the debit, and not again when it is booked, be it after a rejection."""
     assert mandate_mails.is_mandate_used(Payment(connector=connector, status=before), after) is used
+
+
+@pytest.mark.parametrize("ahead", [timedelta(0), timedelta(days=40)])
+def test_a_mail_was_sent_at_a_moment_of_the_merchants_clock(shop: Shop, ahead: timedelta) -> None:
+    Merchant.objects.filter(pk=shop.merchant.pk).update(clock_offset=ahead)
+    paid = debit(shop.api).id
+    assert mails(shop.api, paid)[0]["at"] is None
+    before = clock.real_now() + ahead
+    assert mandate_mails.send_due_mandate_mails() == 1
+    at = MandateMail.objects.get().sent_at
+    assert at is not None
+    assert before <= at <= clock.real_now() + ahead
+    assert mails(shop.api, paid)[0]["at"] == clock.format_timestamp(at)
+
+
+@pytest.mark.parametrize(
+    ("account", "shown"),
+    [
+        ({"iban": IBAN, "country": "DE"}, "DE •••• 3000"),
+        ({"iban": IBAN}, "•••• 3000"),
+        ({"number": "0532013000", "country": "DE"}, "DE •••• 3000"),
+        ({"iban": IBAN, "number": "0532013999"}, "•••• 3000"),
+        ({"country": "DE"}, ""),
+        ({}, ""),
+    ],
+)
+def test_an_account_is_named_by_its_country_and_its_last_four(account: dict[str, str], shown: str) -> None:
+    payment = Payment(request={"bankAccount": account})
+    assert mandate_mails._render_masked_account(payment, None) == shown
+    order = BankOrder(iban_shown="AT611904••••••7890")
+    assert mandate_mails._render_masked_account(payment, order) == "AT •••• 7890"
+
+
+def test_the_address_is_the_payments_own_else_that_of_the_stored_account(api: Api) -> None:
+    """Which came with its registration, or with the payment that made it."""
+    direct = Registration.objects.get(pk=store_account(api))
+    by_payment = Registration.objects.get(pk=debit(api, createRegistration="true").body["registrationId"])
+    own = {"customer": {"email": "own@mail.example"}}
+    nobodys = Registration.objects.get(pk=store_account(api, customer__email=""))
+    for registration, request, brand, found in (
+        (direct.pk, {}, mandate_mails.SEPA_DEBIT_BRAND, "jane@mail.example"),
+        (by_payment.pk, {}, mandate_mails.SEPA_DEBIT_BRAND, "jane@mail.example"),
+        (direct.pk, own, mandate_mails.SEPA_DEBIT_BRAND, "own@mail.example"),
+        (nobodys.pk, {}, mandate_mails.SEPA_DEBIT_BRAND, ""),
+        (uuid4(), {}, mandate_mails.SEPA_DEBIT_BRAND, ""),
+        (None, {}, mandate_mails.SEPA_DEBIT_BRAND, ""),
+        (direct.pk, {}, "VISA", ""),
+    ):
+        payment = Payment(request=request, registration=registration, brand=brand)
+        assert mandate_mails._get_email(payment) == found, (registration, brand)
+
+
+def store_account(api: Api, **more: str) -> str:
+    fields = {name.replace("__", "."): value for name, value in {**ACCOUNT, **JANE, **more}.items() if value}
+    stored = api.post("/v1/registrations", fields)
+    assert stored.status == 200, stored
+    return stored.id

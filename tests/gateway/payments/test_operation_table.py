@@ -12,7 +12,12 @@ import pytest
 from gateway.core import result_codes
 from gateway.models import Status
 from gateway.payments.chain_amounts import OPEN_STATUSES
-from gateway.payments.operation_table import OPERATIONS, evaluate_operation
+from gateway.payments.operation_table import (
+    INCREMENT_OPERATION,
+    INDUSTRY_PRACTICE_OPERATIONS,
+    OPERATIONS,
+    evaluate_operation,
+)
 from tests.support.chains import after, chain, first
 
 MAY_FOLLOW = {
@@ -213,3 +218,16 @@ def _is_a_refusal(code: str) -> bool:
     return (
         code in result_codes.RESULT_CODES and not result_codes.is_approved(code) and not result_codes.is_pending(code)
     )
+
+
+@pytest.mark.parametrize("status", [*OPEN_STATUSES, Status.APPROVED])
+@pytest.mark.parametrize("practice", INDUSTRY_PRACTICE_OPERATIONS)
+def test_while_a_reversal_is_on_its_way_an_authorization_is_captured_and_not_raised(
+    practice: str, status: Status
+) -> None:
+    """It says how much is left, and could undo what was raised after it."""
+    held = first("PA", "100.00", number=1)
+    whole = chain(held, after(held, "RV", "30.00", status=status, number=2))
+    raised = evaluate_operation(INDUSTRY_PRACTICE_OPERATIONS[practice], whole, held, Decimal("10.00"), "EUR")
+    captured = evaluate_operation(OPERATIONS["CP"], whole, held, Decimal("10.00"), "EUR")
+    assert (raised.code, captured.code) == ("" if status == Status.APPROVED else INCREMENT_OPERATION.not_final, "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gateway.connectors.routing import CONNECTORS
 from gateway.models import Payment
 from tests.support.client import payment
 from tests.support.fixtures import Shop
@@ -35,3 +36,17 @@ def test_a_refusal_names_what_was_sent_and_what_is_allowed(
     assert (error["name"], error["value"]) == (name, value)
     assert allowed in error["message"]
     assert not Payment.objects.exists()
+
+
+def test_a_follow_up_whose_acquirer_cannot_be_sent_what_binds_it_is_not_made(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Docs/decisions/0070: without it, it would be another payment."""
+    paid = shop.api.pay(paymentType="PA").id
+    binding = {"merchant.payFacId": "12345678901"}
+    monkeypatch.setattr(CONNECTORS["simulator"], "sends", ())
+    refused = shop.api.follow(paid, "CP", "10.00", **binding)
+    assert (refused.status, refused.code, list(refused.errors)) == (400, "600.200.400", list(binding)), refused
+    assert Payment.objects.count() == 1
+    monkeypatch.undo()
+    assert shop.api.follow(paid, "CP", "10.00", **binding).status == 200

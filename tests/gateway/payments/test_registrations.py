@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gateway.connectors.means import Card
+from gateway.core.result_codes import VAULT_ERROR_CODE
 from gateway.models import AcquirerExchange, Agreement, Notification, Payment, Registration, Status
 from gateway.payments import registration_retention, registrations
 from gateway.payments.refusal import CHANNEL_NOT_CONFIGURED_CODE, RequestRefusedError
@@ -195,3 +196,28 @@ def test_the_last_moment_of_the_retention_still_counts() -> None:
     with pytest.raises(RequestRefusedError) as refused:
         check_registration_retention(row, end + timedelta(microseconds=1))
     assert refused.value.code == "100.150.206"
+
+
+def test_an_account_that_was_erased_since_it_was_read_does_not_open(api: Api) -> None:
+    row = Registration.objects.get(pk=api.post("/v1/registrations", CARD).id)
+    row.means_sealed = b"sealed with a key that was retired"
+    Registration.objects.filter(pk=row.pk).update(means_sealed=None)
+    with pytest.raises(RequestRefusedError) as refused:
+        registrations.open_registration_means(row, {})
+    assert refused.value.code == VAULT_ERROR_CODE
+
+
+def test_an_account_that_was_sealed_anew_since_it_was_read_opens(api: Api) -> None:
+    row = Registration.objects.get(pk=api.post("/v1/registrations", CARD).id)
+    row.means_sealed = b"sealed with a key that was retired"
+    means = registrations.open_registration_means(row, {})
+    assert isinstance(means, Card)
+    assert means.number.reveal() == PAN
+
+
+def test_a_security_code_has_as_many_digits_as_the_stored_brand_prints(api: Api) -> None:
+    """The value is not shown."""
+    stored = api.post("/v1/registrations", CARD).id
+    refused = api.post(f"/v1/registrations/{stored}/payments", CLICK | {"card.cvv": "1234"})
+    (error,) = refused.body["result"]["parameterErrors"]
+    assert (refused.code, error["name"], error["value"]) == ("100.100.601", "card.cvv", "•••")

@@ -8,19 +8,31 @@ from __future__ import annotations
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import pgtrigger
 import pytest
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, IntegrityError, connection, transaction
 
 from gateway.connectors.port import AcquirerReply
 from gateway.core import clock, identifiers
 from gateway.core.money import Money
 from gateway.db.guards import NEVER_EMPTIED_GUARD
-from gateway.models import AcquirerExchange, AuditEntry, Notification, Payment, PaymentEvent, RequestLog, Status
+from gateway.db.statement import WriteStatement
+from gateway.models import (
+    AcquirerExchange,
+    AuditEntry,
+    IdempotencyKey,
+    Notification,
+    Payment,
+    PaymentEvent,
+    RequestLog,
+    Status,
+)
 from gateway.payments import store
+from gateway.payments.idempotency import parse_idempotency_claim
 from gateway.payments.outcomes import Approved, Declined, OutcomeUnknown
-from gateway.payments.payment_request import RequestTrace
+from gateway.payments.payment_request import IdempotencyContext, RequestTrace
 from gateway.payments.states import PaymentTransitionError
 from tests.conftest import APPEND_ONLY
 from tests.support.fixtures import Shop
@@ -199,3 +211,43 @@ def test_the_database_refuses_a_payment_that_cannot_be(shop: Shop, values: dict[
     payment = begun(shop)
     with pytest.raises(DatabaseError), transaction.atomic():
         Payment.objects.filter(pk=payment.pk).update(**values)
+
+
+def record_only(shop: Shop, ident: UUID) -> tuple[Payment, dict[str, Any]]:
+    """A payment that records a change, and what is told of it."""
+    now = clock.real_now()
+    payment = Payment(
+        id=ident, merchant=shop.merchant, channel=shop.channel, chain=ident, payment_type="RG", brand="VISA",
+        method="CC", amount=Decimal(0), currency="EUR", status=Status.APPROVED, approved_amount=Decimal(0),
+        result_code="000.100.110", request_id=identifiers.row_id(), created_at=now,
+    )  # fmt: skip
+    told = {
+        "payment_id": ident, "merchant_id": shop.merchant.pk, "channel_id": shop.channel.pk, "kind": "REGISTRATION",
+        "action": "UPDATED", "sequence": 2, "created_at": now,
+    }  # fmt: skip
+    return payment, told
+
+
+def test_a_row_that_is_there_already_is_told_from_a_key_that_is_taken(shop: Shop) -> None:
+    """Only the key's own row means that another request with it was faster."""
+    payment, told = record_only(shop, begun(shop).id)
+    with pytest.raises(IntegrityError, match=r"gateway_payment(event)?_pkey"):
+        store.insert_record_only_payment(payment, lambda write: None, told, trace=None)
+
+
+@pytest.mark.parametrize("ahead", [0, 1])
+def test_an_answer_is_stored_with_what_was_written_and_only_then(shop: Shop, ahead: int) -> None:
+    """``ahead``: a change that expects a state that is not there."""
+    subject = begun(shop)
+    claim = parse_idempotency_claim("key-1", [], token=shop.token.pk, method="POST", path="/v1/registrations")
+    assert claim is not None
+    once = IdempotencyContext(claim=claim)
+    payment, told = record_only(shop, identifiers.row_id())
+
+    def change(write: WriteStatement) -> None:
+        write.update(subject, {"merchant_memo": "changed"}, expecting={"sequence": subject.sequence + ahead})
+
+    written = store.insert_record_only_payment(payment, change, told, trace=None, idempotency=once)
+    assert (written, once.stored is not None) == (not ahead, not ahead)
+    assert Payment.objects.filter(pk=payment.id).exists() is (not ahead)
+    assert IdempotencyKey.objects.exists() is (not ahead)

@@ -10,6 +10,7 @@ import pytest
 
 from gateway.core import clock, identifiers
 from gateway.models import Notification, Payment, PaymentEvent, Status
+from gateway.payments import webhook_payloads
 from gateway.payments.webhook_payloads import payment_at_event, render_webhook_payload
 from tests.support.fixtures import Shop
 
@@ -108,3 +109,17 @@ def test_a_notification_says_when_it_was_written_where_the_payment_came_from_and
     assert body["timestamp"] == clock.format_timestamp(written)
     assert (body["source"], body["sequence"]) == (source, 4)
     assert body["merchantAccountId"] == (shop.channel.entity_id if shown_account == "channel" else shown_account)
+
+
+def test_only_what_has_moved_on_since_it_was_told_is_looked_up(shop: Shop) -> None:
+    still, moved = (Payment.objects.get(pk=shop.api.pay().id) for _ in range(2))
+    told = [
+        Notification(payment_id=still.pk, sequence=still.sequence),
+        Notification(payment_id=moved.pk, sequence=moved.sequence - 1),
+        Notification(payment_id=identifiers.row_id(), sequence=1),
+        Notification(payment_id=None, sequence=1),
+    ]
+    events = webhook_payloads._load_events(told, {one.pk: one for one in (still, moved)})
+    assert {ident for ident, _ in events} == {moved.pk}
+    assert sorted(number for _, number in events) == list(range(1, moved.sequence + 1))
+    assert webhook_payloads._load_events(told[:1], {still.pk: still}) == {}

@@ -279,6 +279,17 @@ WRONG_CONDITIONS: list[tuple[dict[str, Any], str]] = [
     ({"kind": "velocity", "per": "customer.ip", "count": "payments", "over": "1", "within": "1h"}, "when.over"),
     ({"kind": "velocity", "per": "customer.ip", "count": "volume", "over": "1.00", "within": "1h"}, "when.currency"),
     ({"kind": "velocity", "per": "customer.ip", "count": "payments", "over": 1, "within": "31d"}, "when.within"),
+    (
+        {
+            "kind": "velocity",
+            "per": "customer.ip",
+            "count": "payments",
+            "over": 1,
+            "within": "1h",
+            "currency": "EUR",
+        },
+        "when.currency",
+    ),
     ({"kind": "amount", "currency": "EUR"}, "when"),
     ({"kind": "amount", "currency": "EUR", "over": 5}, "when.over"),
     ({"kind": "countries", "differ": ["billing.country"]}, "when.differ"),

@@ -256,6 +256,20 @@ def test_a_decision_on_a_payment_that_changed_meanwhile_writes_nothing(shop: Sho
     assert "risk" not in Payment.objects.get(pk=read.pk).answer
 
 
+@pytest.mark.parametrize(("kind", "told"), [("PA", 1), ("DB", 1), ("RI", 0)])
+def test_a_decision_is_kept_and_told_at_its_moment_but_for_a_check_alone(shop: Shop, kind: str, told: int) -> None:
+    read = Payment.objects.get(pk=shop.api.pay(paymentType="PA").id)
+    read.payment_type = kind
+    at = clock.real_now() - HOUR
+    verdict = RiskVerdict(outcome=RiskOutcome.ACCEPT, score=7)
+    assert record_decision(read, verdict, None, answer={"risk": {"score": "+00007"}}, at=at)
+    decision = RiskDecision.objects.get()
+    assert (decision.payment_id, decision.at, decision.score, decision.version) == (read.pk, at, 7, 0)
+    rows = Notification.objects.filter(kind="RISK").values_list("payment", "sequence", "created_at", "action")
+    assert list(rows) == [(read.pk, read.sequence, at, "CREATED")] * told
+    assert Payment.objects.get(pk=read.pk).answer["risk"] == read.answer["risk"] == {"score": "+00007"}
+
+
 # --- what is forgotten --------------------------------------------------------------------------------------------
 
 
@@ -303,18 +317,24 @@ def read_retries(shop: Shop, now: datetime) -> RetryWatch:
     return watch
 
 
-def test_the_days_and_waits_of_declines_end_at_their_moment(shop: Shop) -> None:
+def test_the_days_and_waits_of_declines_end_at_their_moment(shop: Shop, stranger: Shop) -> None:
     now, day = clock.real_now().replace(microsecond=0), timedelta(days=1)
 
     def decline(at: datetime, stops: str = "", retry_after: datetime | None = None) -> None:
-        CardDecline.objects.create(
-            merchant=shop.merchant,
-            key=b"k" * 16,
-            at=at,
-            payment=identifiers.row_id(),
-            stops=stops,
-            retry_after=retry_after,
-        )
+        """Each of this card at this merchant, of another card there, and of this card at another merchant."""
+        for merchant, key in (
+            (shop.merchant, b"k" * 16),
+            (shop.merchant, b"x" * 16),
+            (stranger.merchant, b"k" * 16),
+        ):
+            CardDecline.objects.create(
+                merchant=merchant,
+                key=key,
+                at=at,
+                payment=identifiers.row_id(),
+                stops=stops,
+                retry_after=retry_after,
+            )
 
     for at in (now - day - SECOND, now - day, now - day + SECOND, now, now + SECOND):
         decline(at)

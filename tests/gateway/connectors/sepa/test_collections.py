@@ -10,8 +10,10 @@ import pytest
 
 from gateway.connectors.port import AcquirerReply
 from gateway.core import clock
-from gateway.models import BankFile, BankMessage, BankOrder, Notification, Payment
+from gateway.core.result_codes import CONCURRENT_UPDATE_CODE
+from gateway.models import BankFile, BankMessage, BankOrder, BankOrderEvent, Notification, Payment
 from gateway.payments import acquirer_reported
+from gateway.payments.refusal import RequestRefusedError
 from gateway.timers import registry
 from tests.support import sepa
 from tests.support.clock import pass_time
@@ -137,6 +139,27 @@ def test_a_return_of_what_was_refunded_is_a_chargeback(banked: Shop, outbox: Pat
         registry.run_timer_now("bank answers")
     assert Payment.objects.get(chain=paid, payment_type="CB").approved_amount == Decimal("92.00")
     assert BankMessage.objects.get(pk=back.pk).findings == []
+
+
+@pytest.mark.parametrize(("refused", "again"), [("700.400.550", False), (CONCURRENT_UPDATE_CODE, True)])
+def test_a_return_that_our_books_refuse_is_a_finding_and_one_that_was_overtaken_is_tried_again(
+    banked: Shop, outbox: Path, monkeypatch: pytest.MonkeyPatch, refused: str, again: bool
+) -> None:
+    paid = sepa.debit(banked.api).id
+    filed(banked, outbox)
+    sepa.take(sepa.statement([Entry(order=paid)]))
+    registry.run_timer_now("bank answers")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise RequestRefusedError(refused)
+
+    monkeypatch.setattr(acquirer_reported, "record_acquirer_reported_follow_up", refuse)
+    back = sepa.take(sepa.statement([Entry(order=paid, into=False, reason="MD06", on="2026-03-09")], number=2))
+    registry.run_timer_now("bank answers")
+    found = BankMessage.objects.get(pk=back.pk).findings
+    words = f"a CB of 92.00 EUR does not fit into our books ({refused}): the money may have been given back twice"
+    assert [one.partition("but ")[2] for one in found] == ([] if again else [words])
+    assert BankOrderEvent.objects.filter(applied=False).exists() is again
 
 
 def test_a_second_return_that_another_door_entered_is_what_the_bank_gives_back(banked: Shop, outbox: Path) -> None:
