@@ -1265,7 +1265,7 @@ ALTER TABLE "mfa_authenticator" ADD CONSTRAINT "mfa_authenticator_user_id_0c3a50
 -- next
 CREATE INDEX "mfa_authenticator_user_id_0c3a50c0" ON "mfa_authenticator" ("user_id")
 -- next
-ALTER TABLE "mfa_authenticator" ADD COLUMN "created_at" timestamp with time zone DEFAULT '2026-11-28 22:19:35.494985+00:00'::timestamptz NOT NULL
+ALTER TABLE "mfa_authenticator" ADD COLUMN "created_at" timestamp with time zone DEFAULT '2026-11-28 22:23:37.237359+00:00'::timestamptz NOT NULL
 -- next
 ALTER TABLE "mfa_authenticator" ALTER COLUMN "created_at" DROP DEFAULT
 -- next
