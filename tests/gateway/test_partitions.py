@@ -238,7 +238,7 @@ def test_months_are_those_of_utc(trial: PartitionedTable, at: datetime, begins: 
 
 def test_each_table_has_its_own_days(settings: Any) -> None:
     settings.GATEWAY_REQUEST_LOG_DAYS, settings.GATEWAY_ACQUIRER_MESSAGE_DAYS = 7, 500
-    assert [table.retention.days for table in BOTH] == [7, 500]
+    assert [table.retention.days for table in (REQUESTS, MESSAGES)] == [7, 500]
 
 
 def test_the_timer_makes_what_is_missing_and_drops_what_is_old(
