@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -149,10 +150,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fast", action="store_true", help="only tests without a database, a browser or another process")
 
 
+_ALL_WITH_DATABASE = re.compile(r"^pytestmark = .*\bdjango_db\b", re.M)
+"""A module all of whose tests have a database."""
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """With ``--fast`` the slow folders are not even imported."""
-    slow = config.getoption("--fast") and collection_path.parent == Path(__file__).parent
-    return True if slow and collection_path.name in SLOW_FOLDERS else None
+    """With ``--fast`` slow folders are not even imported, nor modules all of whose tests have a database: importing
+    and collecting them took longer than running the others."""
+    if not config.getoption("--fast"):
+        return None
+    if collection_path.is_dir():
+        slow = collection_path.parent == Path(__file__).parent and collection_path.name in SLOW_FOLDERS
+    else:
+        slow = bool(_ALL_WITH_DATABASE.search(collection_path.read_text(encoding="utf-8")))
+    return True if slow else None
 
 
 def _is_fast(item: pytest.Item) -> bool:

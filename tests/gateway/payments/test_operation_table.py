@@ -220,7 +220,7 @@ def _is_a_refusal(code: str) -> bool:
     )
 
 
-@pytest.mark.parametrize("status", [*OPEN_STATUSES, Status.APPROVED])
+@pytest.mark.parametrize("status", sorted([*OPEN_STATUSES, Status.APPROVED]))
 @pytest.mark.parametrize("practice", INDUSTRY_PRACTICE_OPERATIONS)
 def test_while_a_reversal_is_on_its_way_an_authorization_is_captured_and_not_raised(
     practice: str, status: Status
