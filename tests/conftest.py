@@ -150,12 +150,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fast", action="store_true", help="only tests without a database, a browser or another process")
 
 
-_ALL_WITH_DATABASE = re.compile(r"^pytestmark = .*\bdjango_db\b", re.M)
-"""A module all of whose tests have a database."""
+_ALL_WITH_DATABASE = re.compile(r"^pytestmark = .*\b(django_db|processes)\b", re.M)
+"""A module all of whose tests have a database, or start one."""
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """With ``--fast`` slow folders are not even imported, nor modules all of whose tests have a database: importing
+    """With ``--fast`` slow folders are not even imported, nor modules all of whose tests want a database: importing
     and collecting them took longer than running the others."""
     if not config.getoption("--fast"):
         return None

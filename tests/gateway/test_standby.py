@@ -47,6 +47,7 @@ from tests.support.fixtures import Shop, open_shop
 from tests.support.office import signed_in
 from tests.support.ports import free_port
 
+pytestmark = pytest.mark.processes
 ROUTER = "gateway.db.standby.StandbyRouter"
 READS_NOTHING = ("BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "SET ", "SELECT pg_wal_lsn_diff")
 

@@ -270,6 +270,7 @@ WAYS_OUT = {
     "gateway/backoffice/sign_in/sign_in_views.py": "errors of the same",
     "gateway/payments/mandate_mails.py": "mails, to the operator's own mail server",
     "gateway/backoffice/follow_ups/approval_notice.py": "mails, to the operator's own mail server",
+    "gateway/background/work_notice.py": "mails, to the operator's own mail server",
     "chargebacks/reminders.py": "mails, to the operator's own mail server",
     "checkout/receipts.py": "mails, to the operator's own mail server",
     "reporting/settlement/unsettled_reminders.py": "mails, to the operator's own mail server",
