@@ -22,6 +22,7 @@ from celery.worker import state
 from django.conf import settings
 from kombu.transport import redis
 
+from gateway.core.brands import load_bin_tables
 from gateway.db.environment import require_usable_database
 from gateway.timers import wakeup
 
@@ -114,7 +115,9 @@ class BrokerMessage(redis.Channel.Message):  # type: ignore[misc, valid-type]
 
 
 def install_watchdog(app: Any) -> None:
-    """Add the watchdog. Raises ImproperlyConfigured if the database belongs to the other environment."""
+    """Add the watchdog. Raises ImproperlyConfigured if the database belongs to the other environment, BinTableError if
+    the table of BINs cannot be read: it is read here, not in the first charge."""
     require_usable_database()
+    load_bin_tables(settings.GATEWAY_BIN_FILE, settings.IS_LIVE)
     app.steps["worker"].add(WorkerWatchdog)
     redis.Channel.Message = BrokerMessage

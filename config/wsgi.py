@@ -15,6 +15,7 @@ from django.urls import get_resolver
 
 from config.launcher.programs import max_threads_per_account
 from gateway.api.wsgi_handler import build_wsgi_application
+from gateway.core.brands import load_bin_tables
 from gateway.db.environment import require_usable_database
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
@@ -24,6 +25,7 @@ if "GATEWAY_ACQUIRER_MAX_IN_FLIGHT" not in os.environ:  # the settings may have 
     if "GATEWAY_ACQUIRER_MAX_ON_LINE" not in os.environ:
         settings.GATEWAY_ACQUIRER_MAX_ON_LINE = max(64, settings.GATEWAY_ACQUIRER_MAX_IN_FLIGHT)
 require_usable_database()
+load_bin_tables(settings.GATEWAY_BIN_FILE, settings.IS_LIVE)  # a large one takes seconds, which no payment should wait
 # Nothing to do at a request's start: connections are kept without an age, and their state is looked at as it ends.
 request_started.disconnect(close_old_connections)
 if not settings.DEBUG:

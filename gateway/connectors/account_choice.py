@@ -138,7 +138,7 @@ def compute_cost(figures: AccountFigures, account: str, facts: ChoiceFacts) -> D
         key=lambda one: (
             one.brand != "",
             regions[one.region],
-            (one.level != "") + (issuer is not None and one.level == issuer.level),
+            (one.level != "") * (2 if issuer is not None and one.level == issuer.level else 1),
             one.currency != "",
         ),
     )

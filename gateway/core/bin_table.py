@@ -156,7 +156,7 @@ def _parse_row(cells: dict[str, str], brands: Collection[str]) -> tuple[int, int
         raise BinTableError("country must be two letters, e.g. DE, or empty")
     if regulated not in ("", "true", "false"):
         raise BinTableError("regulated must be true or false, or empty")
-    carried = tuple(cells.get("brands", "").split())
+    carried = tuple(dict.fromkeys(cells.get("brands", "").split()))
     for code in carried:
         if code not in brands:
             raise BinTableError("brands must be codes of card brands with spaces between, e.g. VISA CARTEBANCAIRE")

@@ -237,4 +237,4 @@ def _start(cell: RateCell) -> float:
 def name_retry_issuer(card_bin: str) -> str:
     """The issuer that a card's retries are counted for: its bank by the table of BINs, else its first six digits."""
     issuer = find_issuer(card_bin) if card_bin else None
-    return issuer.bank if issuer is not None else card_bin[:6]
+    return (issuer.bank if issuer is not None else "") or card_bin[:6]

@@ -290,7 +290,7 @@ def _build_step_address(target: str, token: str, **more: str) -> str:
 
 def _get_bank(row: Authentication) -> str:
     issuer = brands.find_issuer(row.card[: brands.ISSUER_BIN_DIGITS])
-    return issuer.bank if issuer is not None else "Test Bank"
+    return (issuer.bank if issuer is not None else "") or "Test Bank"
 
 
 def _list_hints(row: Authentication) -> list[tuple[str, str]]:

@@ -162,6 +162,12 @@ def test_the_table_says_which_brands_a_card_carries(tmp_path: Path) -> None:
         assert detect_carried_brands("4200020000000000") == ("VISA",), "this row says nothing of brands"
         assert detect_brand("4200000000000000", ["CARTEBANCAIRE"]) == "CARTEBANCAIRE"
         assert detect_brand("4200000000000000") == "VISA"
+        assert detect_brand("4970100000000154", ["CARTEBANCAIRE"]) == "VISA", "this card carries no Carte Bancaire"
+
+
+def test_a_brand_that_a_row_names_twice_is_carried_once(tmp_path: Path) -> None:
+    with write_bin_file(tmp_path, "497010\t\t\t\t\t\t\tVISA CARTEBANCAIRE VISA"):
+        assert detect_carried_brands("4970100000000154") == ("VISA", "CARTEBANCAIRE")
 
 
 def test_brands_of_the_merchants_order_go_first() -> None:

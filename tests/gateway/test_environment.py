@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from io import StringIO
+from pathlib import Path
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
@@ -39,30 +40,42 @@ def test_the_other_environment_is_refused_and_does_nothing(live: None) -> None:
     assert not Payment.objects.exists()
 
 
-@pytest.mark.parametrize(
+STARTS = pytest.mark.parametrize(
     "start",
     ["import config.wsgi", "from config import worker; worker.install_watchdog(None)"],
     ids=["a web server", "a worker"],
 )
-def test_a_process_of_live_does_not_come_up_on_a_database_of_test(start: str) -> None:
-    """What a wrong DATABASE_URL comes to, in a process of its own."""
-    variables = {
-        **os.environ,
-        "DATABASE_URL": address(),
-        "DJANGO_SECRET_KEY": "x" * 50,
-        "DJANGO_SETTINGS_MODULE": "config.settings",
-        "GATEWAY_ENVIRONMENT": "live",
-    }
-    ended = subprocess.run(
+
+
+def run_process(start: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """A process of its own that begins so."""
+    own = {"DATABASE_URL": address(), "DJANGO_SECRET_KEY": "x" * 50, "DJANGO_SETTINGS_MODULE": "config.settings"}
+    return subprocess.run(
         [sys.executable, "-c", f"import django; django.setup(); {start}"],
-        env=variables,
+        env=os.environ | own | variables,
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
     )
+
+
+@STARTS
+def test_a_process_of_live_does_not_come_up_on_a_database_of_test(start: str) -> None:
+    """What a wrong DATABASE_URL comes to."""
+    ended = run_process(start, GATEWAY_ENVIRONMENT="live")
     assert ended.returncode != 0
     assert "The database belongs to the test environment" in ended.stderr
+
+
+@STARTS
+def test_a_process_reads_the_table_of_bins_as_it_starts_and_not_in_a_payment(start: str, tmp_path: Path) -> None:
+    """A table that became unreadable since the checks were made stops a process that is started again; read within a
+    payment, it would cost each of them."""
+    (tmp_path / "bins.tsv").write_text("bin\n42\n", encoding="utf-8")
+    ended = run_process(start, GATEWAY_BIN_FILE=str(tmp_path / "bins.tsv"))
+    assert ended.returncode != 0
+    assert "line 2: bin must be 6 to 8 digits" in ended.stderr
 
 
 @pytest.fixture

@@ -157,7 +157,7 @@ def _spared_order(record: MessageRecord) -> UUID | None:
 
 def _resolution(message: BankXmlMessage) -> Iterator[StatementEntry]:
     """The answers of a camt.029: of single orders, else of their batch, their file, or the message as a whole."""
-    whole, case, is_answered, names_orders = "", "", False, False
+    whole, case, is_answered, says_more = "", "", False, False
     batches: list[str] = []
     files: list[str] = []
     for record in message.records:
@@ -166,20 +166,23 @@ def _resolution(message: BankXmlMessage) -> Iterator[StatementEntry]:
         elif record.level == "RslvdCase":
             case = record.first("Id")[:35]
         elif record.level == "TxInfAndSts":
-            names_orders = True
+            says_more = True
         elif record.level == "OrgnlPmtInfAndSts":
             batches += filter(None, [record.first("OrgnlPmtInfId")])
+            says_more |= bool(record.first("PmtInfCxlSts"))
         elif record.level == "OrgnlGrpInfAndSts":
             files += filter(None, [record.first("OrgnlMsgId")])
+            says_more |= bool(record.first("GrpCxlSts"))
         for one in _answer(record, whole):
             is_answered = True
             yield one
     entry_type = _CANCELLATION_STATUSES.get(whole)
     if is_answered or entry_type is None:
         return
-    # No detail has a status: the confirmation is about what the details name, else about the case that it closes.
+    # Where no detail has a status of its own, such as PDCR, the confirmation is about what the details name, else about
+    # the case that it closes.
     told = StatementEntry(entry_type=entry_type, where="the answer to a cancellation request")
-    if names_orders or not (batches or files or case):
+    if says_more or not (batches or files or case):
         yield told
     elif batches:
         yield from (replace(told, batch=batch) for batch in batches)

@@ -6,6 +6,7 @@ import json
 import uuid
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from gateway.connectors.account_choice import (
 from gateway.connectors.account_figures import pack_figures, unpack_figures
 from gateway.connectors.routing_rules import RouteChoice, RouteRule, RoutingTable, RuleTarget, rank_accounts
 from tests.gateway.connectors.test_routing_rules import CONNECTORS, FACTS, A, B, C
+from tests.support.bin_files import write_bin_file
 
 VISA_DE = ChoiceFacts(amount=Decimal("100.00"), currency="EUR", brand="VISA", bin="")
 GB_CREDIT = ChoiceFacts(amount=Decimal("100.00"), currency="EUR", brand="VISA", bin="420000")
@@ -82,6 +84,13 @@ def test_of_a_types_and_a_levels_price_the_levels_counts_in_either_order() -> No
     both = (price("a", "1", level="CREDIT"), price("a", "2", level="CLASSIC"))
     for known in (both, both[::-1]):
         assert compute_cost(figures(known), "a", GB_CREDIT) == Decimal("2.0000")
+
+
+def test_a_types_price_counts_where_the_table_of_bins_knows_no_level(tmp_path: Path) -> None:
+    both = (price("a", "1"), price("a", "2", level="DEBIT"))
+    with write_bin_file(tmp_path, "499996\t\t\t\tDEBIT\t\t\t"):
+        for known in (both, both[::-1]):
+            assert compute_cost(figures(known), "a", replace(GB_CREDIT, bin="499996")) == Decimal("2.0000")
 
 
 def test_an_unknown_issuer_has_the_price_without_a_region() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,7 @@ from gateway.scheduling.retry_rates import (
     find_wider_cell,
     name_retry_issuer,
 )
+from tests.support.bin_files import write_bin_file
 
 NO_MONEY, NO_REASON = "800.100.155", "800.100.152"
 BANK, SMALL = "Alpine Test Savings", "Bank of three payments"
@@ -111,3 +113,9 @@ def test_a_chance_is_never_certain_and_its_figures_make_it() -> None:
 
 def test_an_issuer_is_its_bank_or_six_digits() -> None:
     assert [name_retry_issuer(text) for text in ("400012", "999999", "")] == [BANK, "999999", ""]
+
+
+def test_an_issuer_whose_bank_the_table_does_not_name_is_its_six_digits(tmp_path: Path) -> None:
+    """Else all such cards, of whichever bank, would be counted as one."""
+    with write_bin_file(tmp_path, "499997\t\t\tDE\t\t\t\t", "499998\t\t\tFR\t\t\t\t"):
+        assert [name_retry_issuer(text) for text in ("499997", "499998")] == ["499997", "499998"]

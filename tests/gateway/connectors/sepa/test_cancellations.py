@@ -384,11 +384,16 @@ def test_a_case_that_is_not_ours_is_a_finding(cancelling: Shop, outbox: Path, ca
     assert {order(paid).state, order(asked).state} == {State.FILED}
 
 
-def test_a_confirmation_beside_orders_that_are_pending_decides_none_of_them(cancelling: Shop, outbox: Path) -> None:
+@pytest.mark.parametrize("status", ["PDCR", "PACR"])
+@pytest.mark.parametrize("at", ["order", "batch", "file"])
+def test_a_confirmation_beside_what_is_pending_decides_nothing(
+    cancelling: Shop, outbox: Path, at: str, status: str
+) -> None:
+    """What has no final status of its own may still be collected."""
     paid = filed(cancelling)
     asked = cancel(cancelling, paid)
-    answer = sepa.resolution(order(paid).file, order(paid), status="PDCR")  # type: ignore[arg-type]
-    taken = sepa.take(answer.replace("<Conf>PDCR</Conf>", "<Conf>CNCL</Conf>"))
+    answer = sepa.resolution(order(paid).file, order(paid), status=status, at=at)  # type: ignore[arg-type]
+    taken = sepa.take(answer.replace(f"<Conf>{status}</Conf>", "<Conf>CNCL</Conf>"))
     assert (taken.orders_changed, len(taken.findings)) == (0, 1)
     assert {order(paid).state, order(asked).state} == {State.FILED}
 
