@@ -19,6 +19,7 @@ from django.apps import apps
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
+from django.db.models.functions import Now
 
 from gateway.core import clock
 from gateway.core.identifiers import first_id_at
@@ -40,13 +41,20 @@ KEEPS_CHAIN: Final = (
     ("gateway.Approval", "payment", Q()),
     ("gateway.BankOrder", "payment", Q()),
     ("gateway.AcquirerExchange", "payment", Q()),
-    ("gateway.Registration", "payment", ~Q(status=Registration.Status.DELETED)),
     ("scheduling.JobRun", "payment", ~Q(job__state="ENDED")),
-    ("chargebacks.Chargeback", "disputed", Q()),
+    ("chargebacks.Chargeback", "chain", Q()),
     ("chargebacks.DisputeAlert", "disputed", Q()),
+    # It is paid as often as it may be because its checkouts have these payments: without them it would open again.
+    (
+        "checkout.Checkout",
+        "payment",
+        Q(link__max_payments__isnull=False, link__deactivated_at=None)
+        & (Q(link__expires_at=None) | Q(link__expires_at__gt=Now())),
+    ),
 )
-"""Rows that keep a chain where it is while they name one of its payments: (model, its column, which of them). Besides
-what erasing a person waits for (gateway.personal_data.erasure)."""
+"""Rows that keep a chain where it is while they name one of its payments: (model, its column, which has an index, which
+of them). Besides what erasing a person waits for (gateway.personal_data.erasure). Payments name their registration
+themselves, also the one that they stored."""
 GOES_WITH_CHAIN: Final = (
     ("gateway.ChainState", "chain_id"),
     ("gateway.AuthorizationRelease", "authorization"),
@@ -163,10 +171,12 @@ def _find_held_payments(members: Sequence[Payment]) -> set[UUID]:
 
 
 def _find_usable_agreements(keys: Collection[UUID]) -> set[UUID]:
-    """Agreements under which a payment may still be made: their limits count the payments made before."""
+    """Agreements under which a payment may still be made: their limits count the payments made before. One with limits
+    holds without its registration, too: a card that comes with the payment can name it."""
     found = Agreement.objects.filter(pk__in=keys).exclude(expiry__lt=clock.real_now().date() - timedelta(days=1))
     deleted = Registration.objects.filter(status=Registration.Status.DELETED)
-    return set(found.exclude(registration__in=deleted.values("pk")).values_list("pk", flat=True))
+    unlimited = Q(max_payments=None, frequency=None)
+    return set(found.exclude(unlimited, registration__in=deleted.values("pk")).values_list("pk", flat=True))
 
 
 def _archive_chains(firsts: Sequence[UUID], limit: UUID) -> int:
@@ -200,8 +210,9 @@ def _move(chains: Mapping[UUID, Sequence[Payment]], now: datetime) -> int:
     for label, column in GOES_WITH_CHAIN:
         table = apps.get_model(label)._meta.db_table
         execute_sql(f'DELETE FROM {table} WHERE "{column}" = ANY(%(ids)s::uuid[])', {"ids": ids})  # noqa: S608 - our own
-    # A follow-up that began before the first payment was deleted has been committed by now, or never will be.
-    if execute_sql(_LEFT, {"chains": list(chains)}):
+    # A follow-up that began before the first payment was deleted has been committed by now, or never will be. So has a
+    # dispute or alert that named a payment since it was looked at.
+    if execute_sql(_LEFT, {"chains": list(chains)}) or _find_held_payments(members):
         raise ArchiveConflictError
     return len(ids)
 

@@ -6,6 +6,7 @@ import csv
 import gzip
 import hashlib
 import io
+import json
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -18,7 +19,7 @@ from django.core.checks import run_checks
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection, models, transaction
 
-from checkout.models import Checkout
+from checkout.models import Checkout, PaymentLink
 from gateway.access.tokens import TokenLimits
 from gateway.core import clock, identifiers
 from gateway.core.identifiers import first_id_at
@@ -41,6 +42,8 @@ from gateway.payments.payment_archive import bring_chain_back
 from gateway.personal_data import archive_files, payment_archiving
 from gateway.personal_data.payment_archiving import GOES_WITH_CHAIN, KEEPS_CHAIN, archive_old_payments
 from gateway.personal_data.people import PersonNotFoundError, find_person, parse_person
+from gateway.personal_data.table import PAYMENTS, PERSONAL_DATA, Erasing
+from tests.checkout.test_payment_links import create, pay_link
 from tests.support.client import Answer
 from tests.support.fixtures import Shop
 from tests.support.office import person, signed_in
@@ -205,6 +208,60 @@ def test_what_can_be_used_no_more_holds_no_chain(
     Agreement(pk=held, reference="R", registration=stored, **agreement, **own).save(force_insert=True)
     Payment.objects.filter(pk=held).update(registration=stored, agreement=held)
     assert later(monkeypatch) == 1
+
+
+@pytest.mark.parametrize("limit", [{"max_payments": 3}, {"frequency": 28}])
+def test_an_agreement_with_limits_counts_its_payments_without_its_registration_too(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, limit: dict[str, int]
+) -> None:
+    began, later_on, other = (UUID(shop.api.pay().id) for _ in range(3))
+    stored = identifiers.row_id()
+    own = {"merchant": shop.merchant, "channel": shop.channel, "created_at": clock.real_now()}
+    Registration(pk=stored, payment=began, status="DELETED", **own).save(force_insert=True)
+    Agreement(pk=began, reference="R", registration=stored, **limit, **own).save(force_insert=True)
+    Payment.objects.filter(pk=began).update(registration=stored)
+    Payment.objects.filter(pk=later_on).update(agreement=began)
+    assert later(monkeypatch) == 1
+    assert archived() == {other.hex}
+
+
+@pytest.mark.parametrize(
+    ("changes", "leaves"),
+    [
+        ({}, False),
+        ({"max_payments": None}, True),
+        ({"deactivated_at": datetime(2020, 1, 1, tzinfo=UTC)}, True),
+        ({"expires_at": datetime(2020, 1, 1, tzinfo=UTC)}, True),
+        ({"expires_at": datetime(2100, 1, 1, tzinfo=UTC)}, False),
+    ],
+)
+def test_a_paid_link_is_not_paid_again_when_its_payment_is_old(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], leaves: bool
+) -> None:
+    link = create(shop.api).id
+    pay_link(link)
+    PaymentLink.objects.filter(pk=link).update(**changes)
+    assert later(monkeypatch) == leaves
+    if not leaves:
+        assert shop.api.get(f"/v1/paymentLinks/{link}").body["state"] == "PAID"
+
+
+def test_a_dispute_that_comes_while_its_chain_is_archived_keeps_it(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = captured(shop)
+    other = shop.api.pay().id
+    made = clock.real_now()
+    apps.get_model("chargebacks.DisputeAlert")(
+        pk=identifiers.row_id(), disputed=UUID(ids[1]), chain=UUID(ids[0]), merchant=shop.merchant,
+        channel=shop.channel, kind="ALERT", state="OPEN", opened_at=made, due_at=made, moved_at=made,
+        amount=Decimal(1), currency="EUR",
+    ).save(force_insert=True)  # fmt: skip
+
+    def find_as_before_it(firsts: Any, limit: UUID) -> dict[UUID, list[Payment]]:
+        return {first: list(Payment.objects.filter(chain=first).order_by("pk")) for first in firsts}
+
+    monkeypatch.setattr(payment_archiving, "find_movable_chains", find_as_before_it)
+    assert later(monkeypatch) == 1
+    assert (archived(), hot()) == ({other}, set(ids))
 
 
 def test_a_chain_that_changes_meanwhile_stays_and_the_others_of_its_batch_leave(
@@ -415,6 +472,8 @@ NOT_A_PAYMENT_OF_A_SHOPPER = {
     "gateway.SepaMandate", "gateway.BankOrderFollowUp", "gateway.ClerkLimitUsage", "chargebacks.CaseEvent",
     "chargebacks.AcquirerNotice",
     "gateway.AccountUpdate", "chargebacks.Evidence", "chargebacks.CompellingPayment",
+    # payments name it: their columns keep the chain
+    "gateway.Registration",
     # gone long before: a timer deletes them within days or months
     "gateway.OpenPayment", "gateway.IdempotencyKey", "gateway.RequestLog", "gateway.WebhookDelivery",
     "gateway.RiskObservation", "gateway.CardDecline", "gateway.RiskTrialPayment", "gateway.RiskTrialObservation",
@@ -536,3 +595,14 @@ def test_a_clerk_sees_what_is_kept_and_brings_it_back(
 def test_too_short_a_time_is_refused(settings: Any, days: int, fault: bool) -> None:
     settings.GATEWAY_PAYMENT_HOT_DAYS = days
     assert ("tollhouse.E051" in {message.id for message in run_checks()}) is fault
+
+
+def test_what_is_erased_of_a_forgotten_person_is_not_archived() -> None:
+    (table,) = [one for one in PERSONAL_DATA if one.model == PAYMENTS]
+    erased = {column.name for column in table.columns if column.erasing is Erasing.ERASE}
+    filtered = {column.name for column in table.columns if column.erasing is Erasing.FILTER}
+    sample = Payment(request={"customer": {"email": "a@shop.example"}}, answer={"card": {"holder": "A"}})
+    changes = json.loads(payment_archiving._render_changes(sample))
+    assert set(changes) == erased | filtered | {"duplicate_guard"}
+    assert "customer" not in changes["request"]
+    assert "card" not in changes["answer"]
