@@ -5,6 +5,7 @@ What moves chains there is gateway.personal_data.payment_archiving. Source: docs
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 from uuid import UUID
 
@@ -26,7 +27,7 @@ WHERE (%(merchant)s::uuid IS NULL OR a.merchant_id = %(merchant)s::uuid)
 ORDER BY a.id DESC LIMIT %(most)s
 """
 _BY_ID: Final = _READ.format(which="a.id = %(id)s")
-_BY_CHAIN: Final = _READ.format(which="a.chain = %(chain)s")
+_BY_CHAINS: Final = _READ.format(which="a.chain = ANY(%(chains)s::uuid[])")
 _BY_ORDER: Final = _READ.format(which="a.merchant_transaction_id = %(order)s AND a.merchant_transaction_id <> ''")
 _BY_NUMBER: Final = _READ.format(which="a.number = %(number)s")
 
@@ -66,7 +67,12 @@ def find_archived_payment(ident: UUID | None, merchant: UUID | None, channel: UU
 
 def list_archived_chain(payment: Payment, channel: UUID | None = None) -> list[Payment]:
     """The archived payments of the chain of ``payment``, newest first."""
-    return _read(_BY_CHAIN, payment.merchant_id, channel, chain=payment.chain)
+    return list_archived_chains(payment.merchant_id, channel, [payment.chain])
+
+
+def list_archived_chains(merchant: UUID, channel: UUID | None, chains: Sequence[UUID]) -> list[Payment]:
+    """The archived payments of these chains, newest first, MAX_LISTED_ARCHIVED at most."""
+    return _read(_BY_CHAINS, merchant, channel, chains=list(chains))
 
 
 def list_archived_orders(merchant: UUID, channel: UUID | None, order: str) -> list[Payment]:

@@ -22,7 +22,12 @@ from gateway.db.standby import choose_read_alias
 from gateway.db.statement import model_from_row
 from gateway.models import Channel, Merchant, Payment, Registration
 from gateway.payments.descriptors import prefetch_channels
-from gateway.payments.payment_archive import find_archived_number, list_archived_chain, list_archived_orders
+from gateway.payments.payment_archive import (
+    find_archived_number,
+    list_archived_chain,
+    list_archived_chains,
+    list_archived_orders,
+)
 from gateway.payments.record_only_payments import resolve_success_code
 from gateway.payments.registrations import REGISTRATION_DELETED_CODE
 from gateway.payments.rendering import render_payment, render_registration
@@ -125,7 +130,7 @@ def _find_archived_page(query: TransactionQuery) -> TransactionPage:
     else:
         found = list_archived_orders(query.merchant, query.channel, query.transaction_id or "")
     if query.linked:
-        found = [member for one in found for member in list_archived_chain(one, query.channel)]
+        found = list_archived_chains(query.merchant, query.channel, list({one.chain for one in found}))
     unique = {
         one.pk: one
         for one in found
