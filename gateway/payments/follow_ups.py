@@ -395,7 +395,9 @@ def load_chain(target: UUID | None, merchant: Merchant, channel: Channel | None)
     # A follow-up that was declined at once may have come in while its chain was archived.
     if not rows or rows[0].pk != rows[0].chain:
         archived = rows[0].chain if rows else target
-        if bring_chain_back(archived, merchant.pk, channel.pk if channel is not None else None):
+        brought = bring_chain_back(archived, merchant.pk, channel.pk if channel is not None else None)
+        # Another request may have brought it back between the two looks.
+        if brought or not rows:
             rows = _load_target_chain(target, merchant, channel)
     return Chain(rows) if rows else None
 

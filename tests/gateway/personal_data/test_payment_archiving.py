@@ -38,6 +38,7 @@ from gateway.models import (
     RiskDecision,
     Role,
 )
+from gateway.payments import follow_ups
 from gateway.payments.payment_archive import bring_chain_back
 from gateway.personal_data import archive_files, payment_archiving
 from gateway.personal_data.payment_archiving import GOES_WITH_CHAIN, KEEPS_CHAIN, archive_old_payments
@@ -397,6 +398,18 @@ def test_a_follow_up_brings_the_chain_back_as_it_was(shop: Shop, monkeypatch: py
     rest = shop.api.follow(ids[1], "RF", "80.00")
     assert rest.status == 200
     assert ChainState.objects.get().state == "refunded"
+
+
+def test_a_chain_that_another_request_brings_back_at_once_is_found(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = captured(shop)
+    later(monkeypatch)
+
+    def come_too_late(*asked: Any) -> bool:
+        assert bring_chain_back(*asked)
+        return bring_chain_back(*asked)
+
+    monkeypatch.setattr(follow_ups, "bring_chain_back", come_too_late)
+    assert shop.api.follow(ids[1], "RF", "80.00").status == 200
 
 
 def test_an_expired_authorization_comes_back_expired(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
