@@ -44,6 +44,7 @@ KEEPS_CHAIN: Final = (
     ("scheduling.JobRun", "payment", ~Q(job__state="ENDED")),
     ("chargebacks.Chargeback", "chain", Q()),
     ("chargebacks.DisputeAlert", "disputed", Q()),
+    ("reporting.Finding", "payment", Q(closed_at=None)),
     # It is paid as often as it may be because its checkouts have these payments: without them it would open again.
     (
         "checkout.Checkout",
@@ -52,9 +53,9 @@ KEEPS_CHAIN: Final = (
         & (Q(link__expires_at=None) | Q(link__expires_at__gt=Now())),
     ),
 )
-"""Rows that keep a chain where it is while they name one of its payments: (model, its column, which has an index, which
-of them). Besides what erasing a person waits for (gateway.personal_data.erasure). Payments name their registration
-themselves, also the one that they stored."""
+"""Rows that keep a chain where it is while they name one of its payments: (model, its column, which of them); the
+column or the choice has an index. Besides what erasing a person waits for (gateway.personal_data.erasure). Payments
+name their registration themselves, also the one that they stored."""
 GOES_WITH_CHAIN: Final = (
     ("gateway.ChainState", "chain_id"),
     ("gateway.AuthorizationRelease", "authorization"),

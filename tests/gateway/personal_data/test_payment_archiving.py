@@ -45,6 +45,7 @@ from gateway.personal_data.payment_archiving import GOES_WITH_CHAIN, KEEPS_CHAIN
 from gateway.personal_data.people import PersonNotFoundError, find_person, parse_person
 from gateway.personal_data.table import PAYMENTS, PERSONAL_DATA, Erasing
 from tests.checkout.test_payment_links import create, pay_link
+from tests.support import books
 from tests.support.client import Answer
 from tests.support.fixtures import Shop
 from tests.support.office import person, signed_in
@@ -143,7 +144,7 @@ def test_a_run_takes_a_bounded_number_of_batches_and_the_next_goes_on(
     assert ArchivePosition.objects.get().position == UUID(int=0)
 
 
-HOLDERS = ("registration", "agreement", "authorization", "message", "approval", "dispute", "pending", "open")
+HOLDERS = ("registration", "agreement", "authorization", "message", "approval", "dispute", "pending", "open", "finding")
 
 
 @pytest.mark.parametrize("kind", HOLDERS)
@@ -182,6 +183,14 @@ def test_a_chain_on_which_something_hangs_stays(shop: Shop, monkeypatch: pytest.
         Payment.objects.filter(pk=held).update(status="PENDING")
     elif kind == "open":
         apps.get_model("gateway.OpenPayment")._default_manager.create(payment=row, recover_at=made)
+    elif kind == "finding":
+        clearing = books.institute()
+        line = books.record(books.settlement(shop, clearing), books.file_of(clearing), row)
+        findings = apps.get_model("reporting.Finding")._default_manager
+        for payment, closed in ((held, None), (UUID(other), made)):
+            findings.create(
+                record=line, kind="NOT_BOOKED", merchant=shop.merchant, payment=payment, made_at=made, closed_at=closed
+            )
     kept = list(AcquirerExchange.objects.filter(payment=held)) if kind == "message" else []
     AcquirerExchange.objects.exclude(payment=held).delete()
     if not kept:
