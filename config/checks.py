@@ -138,7 +138,7 @@ def check_bin_file(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> li
     try:
         load_bin_tables(settings.GATEWAY_BIN_FILE, settings.IS_LIVE)
     except BinTableError as fault:
-        return [Error(f"GATEWAY_BIN_FILE, {settings.GATEWAY_BIN_FILE}: {fault}.", id="tollhouse.E051")]
+        return [Error(f"GATEWAY_BIN_FILE, {settings.GATEWAY_BIN_FILE}: {fault}.", id="tollhouse.E052")]
     return []
 
 

@@ -135,7 +135,7 @@ def test_a_table_that_cannot_be_read_stops_the_start(tmp_path: Path) -> None:
     assert check_bin_file(None) == []
     with write_bin_file(tmp_path, "42\t\t\t\t\t\t\t"):
         [fault] = check_bin_file(None)
-    assert fault.id == "tollhouse.E051"
+    assert fault.id == "tollhouse.E052"
     assert "line 2: bin must be 6 to 8 digits" in fault.msg
     with override_settings(GATEWAY_BIN_FILE=str(tmp_path / "none")):
         assert "cannot be read" in check_bin_file(None)[0].msg
