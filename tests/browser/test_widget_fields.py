@@ -103,6 +103,16 @@ def test_the_merchants_brand_is_chosen_until_the_shopper_chooses(form: Widget) -
     assert Payment.objects.get().brand == "VISA"
 
 
+def test_a_card_that_comes_after_a_choice_is_judged_by_its_own_brand(form: Widget) -> None:
+    """Of the other card the form said that its brand is not accepted."""
+    form.number.fill("4970100000000154")
+    form.page.get_by_text("Carte Bancaire").last.click()
+    expect(form.page.locator(".wpwl-badge .wpwl-brand-CARTEBANCAIRE")).to_be_visible()
+    form.fill("378282246310005", cvv="1234").press()
+    form.lands()
+    assert Payment.objects.get().brand == "AMEX"
+
+
 def test_the_table_of_bins_says_which_brands_are_offered(form: Widget, tmp_path: Path) -> None:
     """By six digits, which go to the gateway; a card that is not in it goes by the built-in ranges."""
     asked: list[str] = []

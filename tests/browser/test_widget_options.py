@@ -243,6 +243,25 @@ def test_a_press_is_not_lost_to_an_error_that_goes(
     widget.lands()
 
 
+def test_an_error_goes_after_a_press_that_slid_off_the_button(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """Nothing was pressed: what is typed then is judged as ever."""
+    widget = open_widget(390, 900).open(shop_site.widget(site, checkout(api)))
+    hint = widget.page.locator(".wpwl-hint-cvvError")
+    widget.number.fill("4200000000000000")
+    widget.expiry.press_sequentially("0534")
+    widget.press()
+    expect(hint).to_be_visible()
+    widget.pay.hover()
+    widget.page.mouse.down()
+    widget.page.mouse.move(2, 890)
+    widget.page.mouse.up()
+    widget.page.wait_for_timeout(600)
+    widget.cvv.press_sequentially("12")
+    expect(hint).to_be_hidden()
+
+
 @pytest.mark.parametrize(("width", "lang"), [(390, "en"), (1280, "de"), (390, "ar")])
 def test_an_expired_card_is_renewed_in_place(
     api: Api, site: str, shop_site: Shopfront, open_widget: Open, width: int, lang: str

@@ -164,6 +164,19 @@ def test_an_element_that_a_stranger_writes_into_the_page_decides_nothing(
     widget.lands()
 
 
+def test_a_script_that_does_not_run_decides_nothing(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """A page's policy stops a stranger's script; its element stays, after the real one in the head."""
+    ours = f'<script defer src="{site}/v1/paymentWidgets.js?checkoutId={checkout(api)}"></script>'
+    planted = f'<img name="currentScript"><script type="text/plain" src="{LIKE_OURS}"></script>'
+    body = f"<main>{WIDGET.format(brands='VISA')}</main>{planted}"
+    widget = open_widget()
+    widget.page.route(re.compile(EVIL), lambda route: route.abort())
+    widget.open(shop_site.show("/pay", f"<!doctype html><title>Shop</title>{ours}{body}", ""))
+    assert urlsplit(str(widget.page.locator(".wpwl-frame").first.get_attribute("src"))).netloc == urlsplit(site).netloc
+
+
 @pytest.mark.parametrize("style", ["card", "logos", "plain", "none"])
 def test_every_style_draws_a_form_that_pays(
     api: Api, site: str, shop_site: Shopfront, open_widget: Open, style: str

@@ -15,6 +15,7 @@ from django.conf import settings
 from django.test import Client, override_settings
 
 from checkout import csp
+from gateway.api import token_admission
 from gateway.core import languages
 from tests.support.bin_files import write_bin_file
 from tests.support.client import Api
@@ -260,6 +261,15 @@ def test_the_hosted_field_is_answered_by_six_digits_only(shop: Shop, value: str)
     assert answer.json()["result"]["parameterErrors"] == [
         {"name": "card.bin", "message": "must be the first six digits of a card number, never more"}
     ]
+
+
+@pytest.mark.django_db
+def test_the_table_of_bins_is_not_read_out_by_the_id_of_a_checkout(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(token_admission, "MAX_CARD_BRAND_QUESTIONS", (2, 3600))
+    path = f"/v1/checkouts/{open_checkout(shop.api).checkout}/card-brands"
+    assert [Client().get(path, {"card.bin": f"42000{n}"}).status_code for n in range(4)] == [200, 200, 429, 429]
+    other = f"/v1/checkouts/{open_checkout(shop.api).checkout}/card-brands"
+    assert Client().get(other, {"card.bin": "420000"}).status_code == 200
 
 
 @pytest.mark.django_db

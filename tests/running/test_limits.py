@@ -198,6 +198,17 @@ def test_a_log_has_no_id_of_a_path_that_is_written_otherwise(proxy: tuple[int, P
     assert "HIDDEN" not in text
 
 
+def test_a_path_writes_no_line_of_its_own_into_a_log(proxy: tuple[int, Path]) -> None:
+    plain, log = proxy
+    for path in ("/x%0aGET%20/FORGED", "/pay/%0aGET%20/FORGED", "/pay/x%0d%0aFORGED", "/v1/payments/6789"):
+        assert _status(plain, "GET", path) == 200
+    deadline = time.monotonic() + PATIENCE_S
+    while "/v1/payments/6789" not in (text := log.read_text()):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    assert all("/x" in line for line in text.splitlines() if "FORGED" in line)
+
+
 def test_a_header_that_stands_for_another_does_not_pass(port: int) -> None:
     """CGI writes X-Forwarded-For and X_Forwarded_For alike, and SCRIPT_NAME says where an application is mounted."""
     line = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)

@@ -210,6 +210,8 @@ export function cardPart(view, codes) {
     detected = found;
     if (same) return;
     if (pageOptions().brandDetection !== false) {
+      // The field judges by what was picked: of another card it would say that its brand is not accepted.
+      if (chosen) number.one.send({ t: "only", code: "" });
       chosen = null;
       offerChoice(found);
     }

@@ -2,8 +2,11 @@
 // checkout stands in the script's own address or in the options.
 // Elements count for neither: of one that is named like a property of the document or like the options, browsers make that
 // property. Whoever may write such an element into the page, and no script, would say where cards are sent.
-const script = document.currentScript instanceof HTMLScriptElement
-  ? document.currentScript
+// Nor does a script's element that a policy kept from running: it is looked for only where no script is said to run.
+/** @type {HTMLScriptElement | null} */
+const running = /** @type {any} */ (Object.getOwnPropertyDescriptor(Document.prototype, "currentScript")).get.call(document);
+const script = running
+  ? running
   : Array.from(document.querySelectorAll("script")).reverse().find((one) => /\/paymentWidgets[./]/.test(one.src)) || null;
 // Given on to the second script, where the page's policy wants one of every script.
 export const nonce = (script && script.nonce) || null;

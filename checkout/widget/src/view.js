@@ -25,6 +25,8 @@ export const CANCELLED = /^100\.396\.10[14]/;
 
 const COUNTDOWN_S = 120;
 const SLOW_MS = 5000;
+// A press is over so long after the finger was lifted: its click has come by then.
+const RELEASED_MS = 500;
 // Where a browser or a phone may be sent: web pages, and apps named like a domain backwards. The same rule as the
 // gateway's (gateway/catalogue/formats.py, may_be_opened): what is allowed, since new schemes that run or read something may come.
 export const MAY_OPEN = /^(https?|[a-z][a-z0-9-]*(\.[a-z0-9-]+)+):/i;
@@ -55,7 +57,9 @@ export function makeView(place, base, checkout, words, options) {
   // While a button is pressed no error may appear: it would push the button away from under the finger.
   /** @param {boolean} on */
   const pressing = (on) => (/** @type {any} */ event) => (view.pressing = on && Boolean(event.target.closest("button")));
-  root.addEventListener("pointerdown", pressing(true));
+  // A finger that slid off the button is lifted without a click, perhaps far from the form.
+  const released = () => view.later(() => (view.pressing = false), RELEASED_MS);
+  root.addEventListener("pointerdown", (event) => pressing(true)(event) && addEventListener("pointerup", released, { once: true }));
   root.addEventListener("click", pressing(false));
   root.addEventListener("pointercancel", pressing(false));
 
