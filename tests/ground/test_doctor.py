@@ -80,7 +80,7 @@ def test_a_product_that_runs_is_well(stack: Stack) -> None:
 
 @pytest.mark.django_db
 def test_a_month_without_a_partition_is_told_until_the_timer_has_made_it() -> None:
-    words = "No partition of the next month: gateway_requestlog, gateway_acquirerexchange."
+    words = "No partition of the next month: gateway_requestlog, gateway_acquirerexchange, gateway_archivedpayment."
     (about,) = (one for one in faults("database") if one.startswith("No partition"))
     assert about.startswith(words)
     keep_partitions()

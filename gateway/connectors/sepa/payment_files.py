@@ -8,12 +8,15 @@ ones, and the result is validated against the message's schema. Source: ISO 2002
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from functools import lru_cache
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final
 from xml.etree import ElementTree
 from zoneinfo import ZoneInfo
 
-from sepaxml import SepaDD, SepaTransfer  # type: ignore[import-untyped]
-from sepaxml.validation import ValidationError, try_valid_xml  # type: ignore[import-untyped]
+import sepaxml  # type: ignore[import-untyped]
+from sepaxml import SepaDD, SepaTransfer
 
 from gateway.connectors.sepa.bank_text import format_bank_text
 from gateway.connectors.sepa.cancellations import render_cancellation_file
@@ -22,6 +25,9 @@ from gateway.connectors.sepa.reversals import render_reversal_file
 from gateway.connectors.sepa.xml_elements import add_element
 from gateway.models import BankFile, BankOrder
 from gateway.vault.sealing import current_vault
+
+if TYPE_CHECKING:
+    from xmlschema import XMLSchema
 
 IbanFormatter = Callable[[BankOrder], str]
 
@@ -45,10 +51,7 @@ def render_payment_file(file: BankFile, orders: Sequence[BankOrder], iban: IbanF
     _apply_recorded_values(root, file, orders)
     out: bytes = b'<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, "utf-8")
     if iban is None:
-        try:
-            try_valid_xml(out, file.creditor["schema"])
-        except ValidationError as fault:
-            raise InvalidPaymentFileError(_describe_schema_error(fault)) from None
+        _check_schema(out, file.creditor["schema"])
     return out
 
 
@@ -161,7 +164,26 @@ def _open_iban(order: BankOrder) -> str:
     return current_vault().open(order.iban_sealed, order.payment).reveal()
 
 
-def _describe_schema_error(fault: ValidationError) -> str:
-    """Where the file is invalid, without the value: it may be an account number."""
-    cause: Any = fault.__cause__
-    return f"not valid at {getattr(cause, 'path', '?')}"
+_schema_lock: Final = Lock()
+"""xmlschema does not say that its schemas may be built and used by several threads at once."""
+
+
+def _check_schema(document: bytes, name: str) -> None:
+    """Raise InvalidPaymentFileError that says where the document is invalid, without the value: it may be an account
+    number."""
+    from xmlschema import XMLSchemaValidationError
+
+    with _schema_lock:
+        try:
+            _load_schema(name).validate(document.decode())
+        except XMLSchemaValidationError as fault:
+            raise InvalidPaymentFileError(f"not valid at {fault.path or '?'}") from None
+
+
+@lru_cache(maxsize=4)
+def _load_schema(name: str) -> XMLSchema:
+    """A schema that sepaxml delivers. Building it takes longer than checking a file against it."""
+    # Imported where a file is written: it takes a quarter of a second, and few processes write files.
+    from xmlschema import XMLSchema
+
+    return XMLSchema(str(Path(sepaxml.__file__).parent / "schemas" / f"{name}.xsd"))

@@ -414,6 +414,7 @@ def test_a_provider_that_hangs_holds_two_threads_and_no_more(client: Client, mon
     def hang(line: socket.socket, request: bytes) -> None:
         entered.release()
         going.wait(60)
+        line.shutdown(socket.SHUT_RDWR)  # else the client waits until its own time is over
 
     def press() -> HttpResponse:
         try:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from celery import current_app
@@ -74,7 +75,7 @@ def test_what_is_woken_each_minute_without_a_look_is_known() -> None:
     frequent = {name for name, timer in registry.TIMERS.items() if timer.every_s <= 60}
     assert frequent - TELLING == {
         "approvals", "authorization releases, old", "bank days", "bank inbox", "card testing", "checkout expiry",
-        "idempotency keys", "policy reports", "processor events, old", "reconciliation files",
+        "idempotency keys", "payment archive", "policy reports", "processor events, old", "reconciliation files",
         "risk observations", "self-test", "settlement folder", "settlement lines", "throttle windows", "wallet tokens",
         "webhook sweep",
     }  # fmt: skip
@@ -179,8 +180,9 @@ class Looks:
 
 @pytest.fixture
 def folders(settings: Settings, tmp_path: Path) -> None:
-    """Both watched folders are set."""
+    """Both watched folders are set, and payments are archived."""
     settings.GATEWAY_SEPA_INBOX = settings.GATEWAY_SETTLEMENT_FOLDER = str(tmp_path)
+    settings.GATEWAY_PAYMENT_HOT_DAYS = 1_095
 
 
 @pytest.mark.usefixtures("folders")
@@ -212,16 +214,18 @@ def test_one_that_cannot_tell_is_woken_at_its_interval() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "setting"),
-    [("bank inbox", "GATEWAY_SEPA_INBOX"), ("settlement folder", "GATEWAY_SETTLEMENT_FOLDER")],
+    ("name", "setting", "off", "on"),
+    [
+        ("bank inbox", "GATEWAY_SEPA_INBOX", "", "folder"),
+        ("settlement folder", "GATEWAY_SETTLEMENT_FOLDER", "", "folder"),
+        ("payment archive", "GATEWAY_PAYMENT_HOT_DAYS", 0, 1_095),
+    ],
 )
-def test_a_folder_that_is_not_set_is_not_looked_into(
-    settings: Settings, tmp_path: Path, name: str, setting: str
-) -> None:
+def test_what_is_not_set_is_not_looked_into(settings: Settings, name: str, setting: str, off: Any, on: Any) -> None:
     looks = Looks()
-    setattr(settings, setting, "")
+    setattr(settings, setting, off)
     assert not any(looks.after(60, {name: 10.0}) for _ in range(3))
-    setattr(settings, setting, str(tmp_path))
+    setattr(settings, setting, on)
     assert looks.after(1, {name: 10.0}) == {name}
 
 
