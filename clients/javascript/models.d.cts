@@ -63,6 +63,8 @@ export interface PaymentResultDetails {
   readonly authorizationExpiresAt?: string;
   /** Of a PA whose time has passed uncaptured. */
   readonly authorizationExpired?: string;
+  /** Of an archived payment: since when; what was personal is gone. */
+  readonly archivedAt?: string;
   /** Of a stored card with a network token: the token was sent; the card number was, since no cryptogram came; the card number was, after the token had been declined. */
   readonly NetworkToken?: string;
   /** Of a refund, reversal or payout that came back, or failed after all. */
@@ -596,6 +598,8 @@ export interface ListedResultDetails {
   readonly authorizationExpiresAt?: string;
   /** Of a PA whose time has passed uncaptured. */
   readonly authorizationExpired?: string;
+  /** Of an archived payment: since when; what was personal is gone. */
+  readonly archivedAt?: string;
   /** Of a stored card with a network token: the token was sent; the card number was, since no cryptogram came; the card number was, after the token had been declined. */
   readonly NetworkToken?: string;
   /** Of a refund, reversal or payout that came back, or failed after all. */

@@ -16,6 +16,7 @@ use Tollhouse\Model;
  * @property-read string|null $MerchantAdviceCode
  * @property-read string|null $authorizationExpiresAt
  * @property-read string|null $authorizationExpired
+ * @property-read string|null $archivedAt
  * @property-read string|null $NetworkToken
  * @property-read string|null $transferReturned
  * @property-read string|null $transferReturnReason

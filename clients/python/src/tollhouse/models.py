@@ -51,6 +51,7 @@ class PaymentResultDetails(Model):
     MerchantAdviceCode: str | None
     authorizationExpiresAt: str | None
     authorizationExpired: str | None
+    archivedAt: str | None
     NetworkToken: str | None
     transferReturned: str | None
     transferReturnReason: str | None
@@ -413,6 +414,7 @@ class ListedResultDetails(Model):
     MerchantAdviceCode: str | None
     authorizationExpiresAt: str | None
     authorizationExpired: str | None
+    archivedAt: str | None
     NetworkToken: str | None
     transferReturned: str | None
     transferReturnReason: str | None
