@@ -263,13 +263,13 @@ def begun(shop: Shop) -> Payment:
         "answer": {},
         "completed_at": None,
     }
-    [(_, append_only)] = pgtrigger.registered("gateway.PaymentEvent:append_only")
+    [(_, only_moved)] = pgtrigger.registered("gateway.PaymentEvent:only_moved")
     with connection.cursor() as cursor:
         # That one alone: tests empty tables between them, and the trigger against it is off (tests/conftest.py).
-        append_only.disable(PaymentEvent)
+        only_moved.disable(PaymentEvent)
         for table in ("paymentevent", "notification"):
             cursor.execute(f"DELETE FROM gateway_{table} WHERE payment_id = %s AND sequence > 1", [donor.pk])
-        append_only.enable(PaymentEvent)
+        only_moved.enable(PaymentEvent)
         cursor.execute("DELETE FROM gateway_acquirerexchange WHERE payment_id = %s", [donor.pk])
     Payment.objects.filter(pk=donor.pk).update(**changes)
     donor.refresh_from_db()

@@ -173,7 +173,7 @@ def test_the_database_refuses_to_change_or_erase_what_happened(shop: Shop, table
 def test_no_session_can_switch_the_guards_off(shop: Shop) -> None:
     """Decision 0057: triggers of django-pgtrigger's own template can be ignored by whatever runs SQL."""
     begun(shop)
-    [(model, guard)] = pgtrigger.registered("gateway.PaymentEvent:append_only")
+    [(model, guard)] = pgtrigger.registered("gateway.PaymentEvent:only_moved")
     with connection.cursor() as cursor:
         cursor.execute("SELECT set_config('pgtrigger.ignore', %s, true)", [f"{{{guard.get_pgid(model)}}}"])
         with pytest.raises(DatabaseError, match="append-only"), transaction.atomic():
