@@ -1,4 +1,4 @@
-"""Timer: erases the sealed secrets of checkouts that have ended, and deletes those that nobody tried to pay in time.
+"""Timer: erases the sealed secrets of checkouts that have ended, and deletes checkouts without a payment attempt.
 
 Source: decisions, section 7; ruling D3; docs/decisions/0083.
 """

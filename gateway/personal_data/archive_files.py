@@ -1,4 +1,4 @@
-"""Files of the archive of payments: one of CSV a month, compressed by gzip, with its checksum beside it.
+"""Exports archived payments: one gzip-compressed CSV file per month, with a SHA-256 checksum file.
 
 The columns are those of COLUMNS, in this order, for good: a new one is added at the end. The same rows give the same
 bytes. Source: docs/decisions/0130.

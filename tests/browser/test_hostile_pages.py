@@ -1,4 +1,4 @@
-"""Pages that mean harm: they frame what is ours, forge messages, lead our frames elsewhere, and put markup in names.
+"""Hostile pages in a browser: they frame our pages, forge messages, redirect our frames, and put markup in names.
 
 Source: docs/security.md, Who might attack.
 """

@@ -236,7 +236,7 @@ def unanswered(journal: Lines) -> list[Finding]:
 
 
 def server_errors(journal: Lines) -> list[Finding]:
-    """Answers of 500: a fault of ours is told as 503 with what to do, or not at all."""
+    """HTTP 500 answers. While a part is down the product answers 503 with Retry-After."""
     return [
         Finding(kind=SERVER_ERROR, what=f"{line['kind']} at {line['at']:.1f}, key {line['key']}: {line.get('code')}")
         for line in journal

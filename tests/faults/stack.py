@@ -164,7 +164,7 @@ class Stack:
         return children(found.pid) if found is not None else []
 
     def sessions(self) -> list[Process]:
-        """PostgreSQL's processes that serve somebody, by TCP or its socket. Their title is their command line."""
+        """PostgreSQL's processes of client connections, by TCP or by its socket, told by their process title."""
         return [one for one in self.below("postgres") if "127.0.0.1(" in one.command or "[local]" in one.command]
 
     def is_ready(self) -> bool:

@@ -1,4 +1,4 @@
-"""Two requests that save the same thing at one moment, on two connections, stepped: one saves, the other is told."""
+"""Two concurrent requests that save the same unique value: one is saved, the other form shows an error."""
 
 from __future__ import annotations
 

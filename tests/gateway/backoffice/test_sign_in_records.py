@@ -182,7 +182,7 @@ def test_who_has_shown_who_they_are_has_done_so_within_five_minutes(
 
 
 def test_a_row_of_another_user_is_no_session_of_this_one(users: tuple[User, User]) -> None:
-    """A browser in which somebody else was signed in before."""
+    """A browser with the session of another user."""
     clara, other = users
     client = signed_in(clara)
     assert client.get("/admin/").status_code == 200

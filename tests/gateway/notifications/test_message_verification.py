@@ -194,7 +194,7 @@ def test_where_no_key_fits_the_one_before_is_not_named(mode: str) -> None:
 
 
 def test_what_opens_and_is_no_text_is_no_message_of_ours() -> None:
-    """Sealed with the right key by somebody's own code."""
+    """A message that was encrypted with the right key, but not by the product."""
     vector = bytes(12)
     sealed = AESGCM(MINE.reveal()).encrypt(vector, b"\xff\xfe", None)
     headers = {"x-initialization-vector": vector.hex(), "x-authentication-tag": sealed[-16:].hex()}

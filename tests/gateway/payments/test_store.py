@@ -214,7 +214,7 @@ def test_the_database_refuses_a_payment_that_cannot_be(shop: Shop, values: dict[
 
 
 def record_only(shop: Shop, ident: UUID) -> tuple[Payment, dict[str, Any]]:
-    """A payment that records a change, and what is told of it."""
+    """A payment that records a change, and the notification of it."""
     now = clock.real_now()
     payment = Payment(
         id=ident, merchant=shop.merchant, channel=shop.channel, chain=ident, payment_type="RG", brand="VISA",

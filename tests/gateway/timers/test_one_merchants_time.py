@@ -57,7 +57,7 @@ def test_what_is_due_of_one_merchant_is_done_and_of_another_is_left() -> None:
     live_on(other)
     live_on(own)
     assert not list_ids(own.shop.merchant) & list_ids(other.shop.merchant)
-    # The other's clock has passed all that is due, and nobody has done it yet.
+    # By the other merchant's clock all of it is due, and no timer has run yet.
     jump(40 * DAY_S)
     Merchant.objects.filter(pk=own.shop.merchant.pk).update(clock_offset=timedelta(0))
     with others_stay(apart_from=(*SHARED, "gateway_fanoutposition")) as ids:

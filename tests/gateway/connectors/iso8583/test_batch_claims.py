@@ -1,4 +1,4 @@
-"""Which batch of captures is sent next: each condition of the claim by itself, beside batches of other accounts."""
+"""Claim of the next capture batch: each condition of its SQL by itself, with batches of other accounts present."""
 
 from __future__ import annotations
 
