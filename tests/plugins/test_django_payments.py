@@ -23,7 +23,7 @@ from tests.support.clock import jump, pass_time
 from tests.support.fixtures import Shop
 from tests.support.ports import free_port
 from tests.support.shopper import DECLINED, Browser
-from tests.support.webhook_delivery import standard
+from tests.support.webhook_delivery import deliver, standard
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PROGRAM: Final = Path(__file__).with_name("django_payments_shop.py")
@@ -315,5 +315,5 @@ def test_a_payment_is_what_the_gateway_of_its_own_variant_says(till: Till) -> No
     """A market place has a variant for each seller, whose gateway could otherwise pay the orders of the others."""
     order = till.order("away")
     till.merchant.api.pay(merchantTransactionId=till.look(order)["token"])
-    deliver_all()
+    deliver()
     assert till.look(order)["status"] == "waiting"
