@@ -328,7 +328,7 @@ class CardBrandsView(PublicApiView):
     def render_fields(self, row: Checkout, request: HttpRequest) -> tuple[str, dict[str, Any]]:
         if session.is_checkout_expired(row):
             raise session.build_checkout_not_found()
-        token_admission.throttle_card_brand_question(row.id, self.trace.ip, self.trace.at)
+        token_admission.throttle_card_brand_question(row.link_id or row.id, self.trace.ip, self.trace.at)
         digits = request.GET.get("card.bin", "")
         if not _BIN6.fullmatch(digits):
             message = "must be the first six digits of a card number, never more"

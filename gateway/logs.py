@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
@@ -29,12 +29,32 @@ def _report_error(_logger: WrappedLogger, _name: str, event: EventDict) -> Event
     return event
 
 
+REFUSALS_LOGGER: Final = "django.security."
+MAX_REFUSAL_CHARS: Final = 200
+_REFUSALS_MEMBERS: Final = ("logger", "timestamp", "_record", "_from_structlog")
+
+
+def _shorten_refusal(_logger: WrappedLogger, _name: str, event: EventDict) -> EventDict:
+    """A processor. What Django refuses as suspicious (a foreign Host, a form without its token) is a stranger's to
+    send: a warning with the reason, no error with a stack and the request, whose path may be all that lets somebody
+    in."""
+    name = str(event.get("logger", ""))
+    if not name.startswith(REFUSALS_LOGGER):
+        return event
+    # "Forbidden (reason): path", or a sentence.
+    why = str(event["event"]).removeprefix("Forbidden (").partition("): ")[0]
+    kept = {member: event[member] for member in _REFUSALS_MEMBERS if member in event}
+    kind = name.removeprefix(REFUSALS_LOGGER)
+    return {**kept, "event": "suspicious_request", "level": "warning", "kind": kind, "why": why[:MAX_REFUSAL_CHARS]}
+
+
 _SHARED: list[Processor] = [
     structlog.contextvars.merge_contextvars,
     structlog.stdlib.add_logger_name,
     structlog.stdlib.add_log_level,
     structlog.processors.TimeStamper(fmt="iso", utc=True),
     structlog.stdlib.ExtraAdder(),
+    _shorten_refusal,
     _report_error,
     structlog.processors.format_exc_info,
 ]

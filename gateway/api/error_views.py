@@ -29,6 +29,9 @@ _TITLES: Final = {404: gettext_lazy("There is nothing here"), 403: gettext_lazy(
 _API_PATHS: Final = tuple(dict.fromkeys(endpoint.path.partition("/{")[0] for endpoint in ENDPOINTS))
 _LIVE_API_PATHS: Final = tuple(path for path in _API_PATHS if not path.startswith("/v1/test/"))
 MAX_SUGGESTED_PATH_CHARS: Final = 60
+CAPABILITY_PATHS: Final = ("/pay/", "/shopper/", "/v1/checkouts/", "/v1/paymentLinks/", "/admin/welcome/")
+"""Beginnings of paths whose rest is enough to be let in: no log has more of them, nor have those of docs/running's
+proxies."""
 log = structlog.get_logger(__name__)
 
 
@@ -62,9 +65,7 @@ def server_error(request: HttpRequest, *args: Any) -> HttpResponseBase:
     """500 for an unhandled exception, 503 if the database was away; the log has it under the ndc that the response
     shows."""
     ndc = identifiers.format_ndc(identifiers.row_id())
-    # An address of the hosted payment page is a key to pay by.
-    path = "/pay/…" if request.path.startswith("/pay/") else mask_text(request.path)
-    log.error("unexpected_error", ndc=ndc, method=request.method, path=path, exc_info=True)
+    log.error("unexpected_error", ndc=ndc, method=request.method, path=_hide_capability(request.path), exc_info=True)
     status = 503 if is_database_away(sys.exception()) else 500
     answer: HttpResponse
     if _is_browser(request) and not is_api_path(request.path):
@@ -74,6 +75,11 @@ def server_error(request: HttpRequest, *args: Any) -> HttpResponseBase:
     if status == 503:
         answer["Retry-After"] = DATABASE_AWAY_RETRY_AFTER
     return answer
+
+
+def _hide_capability(path: str) -> str:
+    begin = next((one for one in CAPABILITY_PATHS if path.startswith(one)), None)
+    return mask_text(path) if begin is None else f"{begin}…"
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponseBase:

@@ -205,8 +205,9 @@ MAX_LINK_OPENINGS: Final = (120, 60)
 """Checkouts of one payment link for one client network, in so many seconds: each is a row, and links are public. Mobile
 networks have many shoppers behind one address."""
 MAX_CARD_BRAND_QUESTIONS: Final = (60, 60)
-"""Questions of a form which brands a card carries, of one checkout and client network, in so many seconds: a card takes
-one, and the operator's table of BINs is not to be read out by the id of a checkout."""
+"""Questions of forms which brands a card carries, of one checkout or payment link and client network, in so many
+seconds: a card takes one, and whoever has an id or opens a link again is not to read the operator's table of BINs
+out."""
 
 
 def throttle_request(entity: UUID, channel: Channel | None, operation: str, now: datetime) -> dict[str, str]:
@@ -233,9 +234,10 @@ def throttle_link_opening(link: UUID, ip: str | None, now: datetime) -> None:
     _count_request(key, "linkOpening", MAX_LINK_OPENINGS, now)
 
 
-def throttle_card_brand_question(checkout: UUID, ip: str | None, now: datetime) -> None:
-    """Count a question of a form which brands a card carries. Raises ApiError above the limit."""
-    key = uuid5(NAMESPACE_OID, f"card brands {checkout.hex} {resolve_shopper_network(ip or '')}")
+def throttle_card_brand_question(source: UUID, ip: str | None, now: datetime) -> None:
+    """Count a question of a form which brands a card carries. ``source``: its payment link, or its checkout if it has
+    none. Raises ApiError above the limit."""
+    key = uuid5(NAMESPACE_OID, f"card brands {source.hex} {resolve_shopper_network(ip or '')}")
     _count_request(key, "cardBrands", MAX_CARD_BRAND_QUESTIONS, now)
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 from uuid import UUID
 
 from django.db import connection
@@ -65,7 +66,7 @@ def _write_month(folder: Path, name: str, low: UUID, high: UUID) -> ArchiveFile:
     path = folder / f"payments-{name}.csv.gz"
     part = path.with_suffix(".part")
     # The time in its header would make each export of the same rows another file.
-    with part.open("wb") as raw, gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as packed:
+    with _create_own(part) as raw, gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as packed:
         packed.write((",".join(COLUMNS) + "\r\n").encode())
         with connection.cursor() as cursor:
             with cursor.copy(f"COPY ({_SELECT}) TO STDOUT (FORMAT csv)", [low, high]) as lines:
@@ -75,8 +76,16 @@ def _write_month(folder: Path, name: str, low: UUID, high: UUID) -> ArchiveFile:
     with part.open("rb") as whole:
         digest = hashlib.file_digest(whole, "sha256").hexdigest()
     part.replace(path)
-    path.with_name(f"{path.name}.sha256").write_text(f"{digest}  {path.name}\n")
+    with _create_own(path.with_name(f"{path.name}.sha256")) as beside:
+        beside.write(f"{digest}  {path.name}\n".encode())
     return ArchiveFile(path=path, payments=payments, digest=digest)
+
+
+def _create_own(path: Path) -> IO[bytes]:
+    """A new file that this user alone may read, in place of what was there: in a folder of several users another one
+    may have left a link under its name."""
+    path.unlink(missing_ok=True)
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
 
 def _find_next(low: UUID, high: UUID) -> UUID | None:

@@ -19,6 +19,7 @@ from checkout.models import Checkout, PaymentLink
 from checkout.payment_links import deactivate_payment_link
 from checkout.payment_page import parse_open_amount
 from gateway.access.tokens import TokenLimits
+from gateway.api import token_admission
 from gateway.core import clock
 from gateway.models import Notification, Payment, RequestLog, Status
 from gateway.payments.webhook_payloads import render_webhook_payload
@@ -432,3 +433,11 @@ def test_closing_and_paying_at_once_agree(committed: Shop) -> None:
         body = committed.api.get(f"/v1/paymentLinks/{made}").body
         assert (body["paidCount"], body["state"]) == ((1, "PAID") if paid.status == 200 else (0, "DEACTIVATED"))
         assert open_status(made) == 410
+
+
+def test_the_table_of_bins_is_not_read_out_by_opening_a_link_again(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(token_admission, "MAX_CARD_BRAND_QUESTIONS", (2, 3600))
+    link = create(api, link__reusable="true").id
+    opened = [open_link(link).checkout for _ in range(4)]
+    asked = [Client().get(f"/v1/checkouts/{one}/card-brands", {"card.bin": "420000"}).status_code for one in opened]
+    assert (len(set(opened)), asked) == (4, [200, 200, 429, 429])

@@ -23,7 +23,7 @@ from tests.support.clock import jump, pass_time
 from tests.support.fixtures import Shop
 from tests.support.ports import free_port
 from tests.support.shopper import DECLINED, Browser
-from tests.support.webhook_delivery import standard
+from tests.support.webhook_delivery import deliver, standard
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PROGRAM: Final = Path(__file__).with_name("django_payments_shop.py")
@@ -308,4 +308,12 @@ def test_a_gateway_that_cannot_be_reached_makes_no_result(till: Till) -> None:
     order = till.order("away", status="input")
     assert till.lead(order).status_code == 502
     assert till.come_back(order) == f"/thanks/{order}"
+    assert till.look(order)["status"] == "waiting"
+
+
+def test_a_payment_is_what_the_gateway_of_its_own_variant_says(till: Till) -> None:
+    """A market place has a variant for each seller, whose gateway could otherwise pay the orders of the others."""
+    order = till.order("away")
+    till.merchant.api.pay(merchantTransactionId=till.look(order)["token"])
+    deliver()
     assert till.look(order)["status"] == "waiting"

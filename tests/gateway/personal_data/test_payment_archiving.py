@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import io
 import json
+import stat
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -549,6 +550,23 @@ def test_each_month_is_a_file_with_its_checksum(shop: Shop, monkeypatch: pytest.
     again = archive_files.export_archive(tmp_path)
     assert [each.digest for each in again] == [one.digest], "the same rows give the same bytes"
     assert sorted(path.name for path in tmp_path.iterdir()) == [one.path.name, f"{one.path.name}.sha256"]
+
+
+def test_files_of_the_archive_are_their_users_alone_and_follow_no_link(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    captured(shop)
+    later(monkeypatch)
+    (one,) = archive_files.export_archive(tmp_path)
+    other = tmp_path / "another user's"
+    other.write_text("kept")
+    for name in (f"{one.path.stem}.part", f"{one.path.name}.sha256"):
+        (tmp_path / name).unlink(missing_ok=True)
+        (tmp_path / name).symlink_to(other)
+    (again,) = archive_files.export_archive(tmp_path)
+    assert (again.digest, other.read_text()) == (one.digest, "kept")
+    for path in (one.path, tmp_path / f"{one.path.name}.sha256"):
+        assert stat.S_IMODE(path.lstat().st_mode) == 0o600
 
 
 def test_the_command_moves_exports_and_brings_back(

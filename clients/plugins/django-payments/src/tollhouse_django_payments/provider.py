@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from payments import FraudStatus, PaymentError, PaymentStatus, RedirectNeeded, get_payment_model
-from payments.core import BasicProvider
+from payments.core import BasicProvider, provider_factory
 from tollhouse import (
     Answer,
     ApiError,
@@ -97,7 +97,10 @@ class TollhouseProvider(BasicProvider):
                 self._verify_webhook(request)
             except PaymentError:
                 return JsonResponse({"error": "not verified"}, status=400)
-            self.refresh(payment)
+            # The address names any variant: a payment is what the gateway of its own variant says.
+            own = provider_factory(payment.variant, payment)
+            if isinstance(own, TollhouseProvider):
+                own.refresh(payment)
             return JsonResponse({"status": "ok"})
         return HttpResponseRedirect(self._find_page_after(payment))
 

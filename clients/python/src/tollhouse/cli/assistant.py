@@ -19,7 +19,8 @@ from tollhouse.errors import ApiError, TollhouseError
 
 INSTRUCTIONS = (
     "Reads a Tollhouse payment gateway and changes nothing. To say why an order was declined: explain_order with the "
-    "merchant's order number. Amounts are texts with their currency. Card numbers are never there in full."
+    "merchant's order number. Amounts are texts with their currency. Card numbers are masked; ids are as the merchant "
+    "sent them."
 )
 MAX_ROWS = 50
 MAX_DOCUMENT_CHARS = 40_000
