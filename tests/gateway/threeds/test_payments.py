@@ -411,9 +411,9 @@ def test_the_risk_amount_is_authenticated_and_the_amount_is_paid(api: Api) -> No
 
 def test_the_banks_page_shows_the_merchants_hints(api: Api) -> None:
     """B11.12."""
-    answer = buy(api, **{"threeDSecure.authenticationInd": "SPLIT_SHIPMENT", "threeDSecure.npa": "true"})
+    answer = buy(api, **{"threeDSecure.authenticationInd": "ADD_CARD", "threeDSecure.npa": "true"})
     page = words(Shopper.of(answer).open())
-    assert "threeDSRequestorAuthenticationInd 08" in page
+    assert "threeDSRequestorAuthenticationInd 04" in page
     assert "messageCategory 02" in page
 
 
