@@ -281,6 +281,11 @@ def move_bank_order(
     record_order_event(order.pk, state, reason=reason, on=on, charges=charges, message=message)
 
 
+def mark_undecided(payment: UUID, *, undecided: bool) -> None:
+    """Say of a filed order whether the bank has called it pending in a batch or file that it rejected."""
+    BankOrder.objects.filter(pk=payment, state=BankOrderState.FILED).update(undecided=undecided)
+
+
 def record_order_event(
     payment: UUID,
     state: BankOrderState,
