@@ -277,14 +277,16 @@ class RequestTooLateError(OutcomeUnknownError):
 
 class ApprovalNotVoidedError(OutcomeUnknownError):
     """An approval that we refuse was to be voided, and the void is not confirmed. ``code``, ``details``: of the
-    decline; ``connector_tx_id``: of the approval, for the void's repeat."""
+    decline; ``connector_tx_id``, ``transaction_link``: of the approval, for the void's repeat."""
 
     def __init__(
-        self, unknown: OutcomeUnknownError, code: str, details: Mapping[str, str], connector_tx_id: str = ""
+        self, unknown: OutcomeUnknownError, code: str, details: Mapping[str, str], approval: AcquirerReply
     ) -> None:
-        super().__init__(str(unknown), unknown.sent, connector_tx_id=connector_tx_id or unknown.connector_tx_id)
+        known = approval.connector_tx_id or unknown.connector_tx_id
+        super().__init__(str(unknown), unknown.sent, connector_tx_id=known)
         self.code = code
         self.details = details
+        self.transaction_link = approval.transaction_link
 
 
 class VoidRefusedError(OutcomeUnknownError):

@@ -122,10 +122,8 @@ def build_completion_effects(
     if agreed is not None:
         rows.append((Agreement, agreed))
         answer = _build_agreement_references(payment, agreed)
-    elif registered is not None and (network := parse_scheme_reference(reply.network_reference)):
-        answer = PrivateFacts(network_reference=network).as_json()
-    if reply.transaction_link:
-        answer |= PrivateFacts(transaction_link=reply.transaction_link).as_json()
+    if reply.network_reference or reply.transaction_link:
+        answer |= _build_kept_references(reply, stores=registered is not None and agreed is None)
     if registration is not None and "job" in payment.request:
         agreement = agreed["id"] if agreed is not None else None
         started = get_job_hooks().start(payment, reply, registration, agreement, at)
@@ -378,6 +376,13 @@ def _resolve_agreement_id(payment: Payment, instruction: Mapping[str, str], link
     if known := instruction.get("agreementId") or link:
         return known
     return "" if payment.channel.agreement_ids == Channel.AgreementIds.NONE else f"A{payment.id.hex.upper()}"
+
+
+def _build_kept_references(reply: AcquirerReply, *, stores: bool) -> dict[str, Any]:
+    """The network's names of an approved payment that it keeps for what comes later. ``stores``: it stores its means,
+    and makes no agreement, which would keep the reference."""
+    reference = parse_scheme_reference(reply.network_reference) if stores else ""
+    return PrivateFacts(network_reference=reference, transaction_link=reply.transaction_link).as_json()
 
 
 def _build_agreement_references(payment: Payment, agreed: Mapping[str, Any]) -> dict[str, Any]:

@@ -47,8 +47,8 @@ PRIVATE_FIELD_PARTS: Final = (
     PrivateFieldPart(
         number="40",
         name="estimated",
-        about="Visa's field 60.10: 1 a part will do, 2 the amount may still change, 3 both; Mastercard's DE61.7: 4 it may "
-        "still change, 8 the account is only verified",
+        about="Visa's field 60.10: 1 a part will do, 2 the amount may still change, 3 both; Mastercard's DE61.7: 4 it "
+        "may still change, 8 the account is only verified",
     ),
     PrivateFieldPart(number="41", name="marketplace", about="merchant.marketplaceId"),
     PrivateFieldPart(number="42", name="eci", about="electronic commerce indicator, two digits"),
@@ -66,8 +66,8 @@ PRIVATE_FIELD_PARTS: Final = (
     PrivateFieldPart(
         number="64",
         name="link",
-        about="Mastercard's DE105, subelement 1: the link to the payment it follows or to its agreement's first one; its "
-        "own in an answer",
+        about="Mastercard's DE105, subelement 1: the link to the payment it follows or to its agreement's first one; "
+        "its own in an answer",
         way="<>",
     ),
     PrivateFieldPart(
@@ -259,28 +259,35 @@ MASTERCARD_VERIFICATION: Final = "8"
 Mastercard Transaction Processing Rules, "Account Status Inquiry (ASI) Requests". DE25 says the same to Visa (51)."""
 
 
+_ON_AUTHORIZATIONS: Final = frozenset({"INCREMENTAL_AUTH", "REAUTHORIZATION"})
+
+
 def _map_estimate(request: AcquirerRequest) -> str:
     """What marks an authorization whose amount may still change, without which an issuer lets it lapse as if the amount
-    were final, at Visa one that may be approved in part, and at Mastercard a verification. That both networks mark it is quoted by
-    https://developer.cybersource.com/docs/cybs/en-us/api-fields/reference/all/so/api-fields/auth-indicator-reply.html.
-    """
+    were final, at Visa one that may be approved in part, and at Mastercard a verification. That both mark it is quoted
+    by https://developer.cybersource.com/docs/cybs/en-us/api-fields/reference/all/so/api-fields/
+    auth-indicator-reply.html."""
     network = NETWORK_BY_BRAND.get(request.network_brand, "")
     if not request.money:
         return MASTERCARD_VERIFICATION if network == "Mastercard" else ""
     estimated = request.authorization_kind == ESTIMATED_AUTHORIZATION
+    # An increment or a renewal is one more preauthorization (Mastercard Transaction Processing Rules, 2.9).
+    more = request.operation == "PA" and request.point_of_service.practice in _ON_AUTHORIZATIONS
     if network == "Visa":
         return VISA_AMOUNT_INDICATORS.get((estimated, request.asks_for_part), "")
-    return MASTERCARD_ESTIMATED if estimated and network == "Mastercard" else ""
+    return MASTERCARD_ESTIMATED if (estimated or more) and network == "Mastercard" else ""
 
 
 def _map_finality(request: AcquirerRequest) -> str:
-    """Mastercard's DE48 subelement 61: position 1, a part will do; 5, the authorization is final, as that of a refund
-    always is. Source: Mastercard Transaction Processing Rules, 2.12 and 2.13.1; docs/decisions/0131."""
+    """Mastercard's DE48 subelement 61: position 1, a part will do; 5, the authorization is final, as that of a debit
+    and of a refund always is. In Europe each has to be marked as final or as a preauthorization. Source: Mastercard
+    Transaction Processing Rules, 2.7, 2.12, 2.13.1, Europe Region 2.1; docs/decisions/0131, 0137."""
     if request.network_brand not in MASTERCARD_BRANDS:
         return ""
     part = request.asks_for_part and bool(request.money)
     gives_back = request.operation in ("RF", "CD") and not request.point_of_service.transfer
-    final = gives_back or (request.authorization_kind == FINAL_AUTHORIZATION and bool(request.money))
+    is_debit = request.operation in ("DB", "RB")
+    final = gives_back or is_debit or (request.authorization_kind == FINAL_AUTHORIZATION and bool(request.money))
     return f"{part:d}000{final:d}" if part or final else ""
 
 

@@ -1,6 +1,7 @@
 """Finality without a statement: collections count as paid after the account's number of days.
 
-Not those that the bank was asked to cancel, nor those that it called pending in a batch that it rejected. Source: docs/connectors/sepa.md (finalAfter).
+Not those that the bank was asked to cancel, nor those that it called pending in a batch that it rejected.
+Source: docs/connectors/sepa.md (finalAfter).
 """
 
 from __future__ import annotations

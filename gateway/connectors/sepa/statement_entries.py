@@ -61,10 +61,9 @@ class StatementEntry:
     that it closes. ``account``: the IBAN of the booking. ``amount``: of the order, without ``charges``, which the bank
     booked with it. ``reason``: an ISO external code. ``status``: a whole file's, as the bank sends it. ``rest``: what
     is said of a batch holds for those of its orders that the message does not name. ``spared``: of a rejection, the
-    orders of which the same report says that they are not rejected, with whether it accepts them; complete when its last
-    entry has been read.
-    ``original``: the file of an order that a status report names. ``on``: the day of the booking; of a status, the day
-    on which its message was made.
+    orders of which the same report says that they are not rejected, and whether it accepts them; complete when its
+    last entry has been read. ``original``: the file of an order that a status report names. ``on``: the day of the
+    booking; of a status, the day on which its message was made.
     """
 
     entry_type: EntryType

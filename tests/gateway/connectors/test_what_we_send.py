@@ -126,6 +126,10 @@ SITUATIONS: Mapping[str, Mapping[str, Any]] = {
         "operation": "PA", "means": STORED, "reference": REFERENCE.text(),
         "original": continue_point_of_service(CIT, "REAUTHORIZATION"),
     },
+    "increment, Mastercard": mastercard(
+        operation="PA", means=replace(MASTER_CARD, cvv=None), reference=REFERENCE.text(),
+        original=continue_point_of_service(PointOfService(link=LINK), "INCREMENTAL_AUTH"),
+    ),
     "capture": {"operation": "CP", "means": STORED, "reference": REFERENCE.text(), "original": CIT},
     "capture, Mastercard": mastercard(
         operation="CP", means=replace(MASTER_CARD, cvv=None), reference=REFERENCE.text(),

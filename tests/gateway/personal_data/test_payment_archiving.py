@@ -18,6 +18,7 @@ from django.apps import apps
 from django.core.checks import run_checks
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection, models, transaction
+from django.test import override_settings
 
 from checkout.models import Checkout, PaymentLink
 from gateway.access.tokens import TokenLimits
