@@ -24,6 +24,10 @@ INITIAL_REFERENCE: Final = "standingInstruction.initialTransactionId"
 MIGRATED_REFERENCES: Final = tuple(f"recurringMigration.connectorTxId{number}" for number in (1, 2, 3))
 _SCHEME_REFERENCE: Final = re.compile(r"[0-9A-Z]{9,15}")
 """Visa, American Express and Discover: 15 digits; Mastercard: 9 characters of the network and 4 of the date."""
+LINK_PARAMETER: Final = "standingInstruction.agreementId"
+"""The parameter by which a merchant-initiated payment names its agreement's transaction link."""
+_TRANSACTION_LINK: Final = re.compile(r"[0-9A-Za-z_-]{22}")
+"""Mastercard's Transaction Link Identifier (TLID): https://docs.stripe.com/payments/cards/mastercard-tlid."""
 _ADDRESSES = ("billing", "shipping", "merchant.billing", "merchant.shipping")
 
 
@@ -87,6 +91,11 @@ def parse_scheme_reference(text: str) -> str:
     """
     packed = "".join(text.split())
     return packed if _SCHEME_REFERENCE.fullmatch(packed) else ""
+
+
+def parse_transaction_link(text: str) -> str:
+    """``text`` if it looks like an id by which Mastercard links transactions, else ''."""
+    return text if _TRANSACTION_LINK.fullmatch(text) else ""
 
 
 def resolve_initial_reference(parameters: Mapping[str, str]) -> str:

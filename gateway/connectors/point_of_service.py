@@ -42,7 +42,8 @@ class PointOfService:
     puts it there, or makes an agreement for later ones. ``reason``: standingInstruction.recurringType or type;
     ``practice``: its industryPractice. ``order``: MO or TO for a mail or telephone order. ``token``: paid with a
     network token and its cryptogram. ``eci``: of an authentication. ``exemption``: a value of EXEMPTION_BY_FLAG or
-    EXEMPTION_BY_CHALLENGE. ``repeated``: those of REPEATED_PARAMETERS that were sent."""
+    EXEMPTION_BY_CHALLENGE. ``repeated``: those of REPEATED_PARAMETERS that were sent. ``link``: the id by which
+    Mastercard links what follows the payment to it (AcquirerReply.transaction_link)."""
 
     merchant_initiated: bool = False
     stored: bool = False
@@ -54,6 +55,7 @@ class PointOfService:
     eci: str = ""
     exemption: str = ""
     repeated: Mapping[str, str] = field(default_factory=dict, hash=False)
+    link: str = ""
 
     @property
     def transfer(self) -> str:

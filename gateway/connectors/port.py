@@ -217,7 +217,8 @@ class AcquirerReply:
     answer (nested, e.g. merchant.bankAccount). ``redirect``: where the shopper goes while the answer is pending.
     ``sent`` and ``received``: the masked messages for the stored exchange. ``network_reference``: the card scheme's
     transaction id, by which later payments of an agreement name this one at any processor
-    (gateway.connectors.acquirer_message.parse_scheme_reference).
+    (gateway.connectors.acquirer_message.parse_scheme_reference). ``transaction_link``: Mastercard's own id of it, which
+    follow-ups and merchant-initiated payments name beside that (parse_transaction_link).
 
     ``retryable_elsewhere``: the request was not judged and cannot have been accepted (no connection, no room, the
     processor is out of order), so payments may fail over to another acquirer. Never set after an unknown outcome.
@@ -233,6 +234,7 @@ class AcquirerReply:
     approved: Money | None = None
     connector_tx_id: str = ""
     network_reference: str = ""
+    transaction_link: str = ""
     details: Mapping[str, str] = field(default_factory=dict)
     avs: str = ""
     cvv: str = ""
@@ -275,14 +277,16 @@ class RequestTooLateError(OutcomeUnknownError):
 
 class ApprovalNotVoidedError(OutcomeUnknownError):
     """An approval that we refuse was to be voided, and the void is not confirmed. ``code``, ``details``: of the
-    decline; ``connector_tx_id``: of the approval, for the void's repeat."""
+    decline; ``connector_tx_id``, ``transaction_link``: of the approval, for the void's repeat."""
 
     def __init__(
-        self, unknown: OutcomeUnknownError, code: str, details: Mapping[str, str], connector_tx_id: str = ""
+        self, unknown: OutcomeUnknownError, code: str, details: Mapping[str, str], approval: AcquirerReply
     ) -> None:
-        super().__init__(str(unknown), unknown.sent, connector_tx_id=connector_tx_id or unknown.connector_tx_id)
+        known = approval.connector_tx_id or unknown.connector_tx_id
+        super().__init__(str(unknown), unknown.sent, connector_tx_id=known)
         self.code = code
         self.details = details
+        self.transaction_link = approval.transaction_link
 
 
 class VoidRefusedError(OutcomeUnknownError):

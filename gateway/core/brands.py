@@ -135,49 +135,46 @@ def _longest_prefix(ranges: tuple[tuple[str, str], ...], number: str) -> int:
     )
 
 
-def detect_brands(pan: str) -> tuple[str, ...]:
-    """Card brands of a number or of its first digits, best match first; empty when no range fits.
+def detect_brands(digits: str, *, length: int = 0) -> tuple[str, ...]:
+    """Card brands of a number or of its first digits, best match first; empty when no range fits. ``length``: of a
+    number of which ``digits`` are the first eight at least.
 
     The most specific range wins; brands that share a scheme's numbers (Visa Electron, Carte Bancaire) come
     after the schemes, since an acquirer that takes them takes the scheme. The check digit is not looked at.
     """
-    return detect_brands_by_prefix(pan, len(pan))
-
-
-def detect_brands_by_prefix(prefix: str, length: int) -> tuple[str, ...]:
-    """Like `detect_brands`, for a number of ``length`` digits of which ``prefix`` holds at least eight, or all."""
     matches = [
         (card.after_scheme, -matched, place, card.code)
         for place, card in enumerate(CARD_BRANDS.values())
-        if (matched := _longest_prefix(card.detected, prefix)) and (length < _MIN_CARD_DIGITS or length in card.lengths)
+        if (matched := _longest_prefix(card.detected, digits)) and _has_length(card, length or len(digits))
     ]
     return tuple(code for *_, code in sorted(matches))
 
 
-def detect_brand(pan: str, order: Sequence[str] = ()) -> str | None:
-    """The best match of `detect_brands`, or None. Of a co-badged card it is the first in ``order`` that the card
-    carries: the merchant's preference, for payments whose request names no brand."""
-    best = next(iter(detect_brands(pan)), None)
-    if not order:
-        return best
-    carried = detect_carried_brands(pan)
-    return next((code for code in order if code in carried), best)
+def detect_brand(digits: str, order: Sequence[str] = (), *, length: int = 0) -> str | None:
+    """The best match of `detect_brands` that the card carries, as `detect_carried_brands` knows it, or None. Of a
+    co-badged card it is the first in ``order`` that the card carries: the merchant's preference, for payments whose
+    request names no brand."""
+    carried = detect_carried_brands(digits, length=length)
+    wanted = (*order, *detect_brands(digits, length=length), *carried)
+    return next((code for code in wanted if code in carried), None)
 
 
-def _may_carry(card: CardBrand, pan: str) -> bool:
-    """Whether a number, or its first digits, may be one of the brand's."""
-    return _longest_prefix(card.ranges, pan) > 0 and (len(pan) < _MIN_CARD_DIGITS or len(pan) in card.lengths)
+def _has_length(card: CardBrand, length: int) -> bool:
+    """Whether a number of the brand has so many digits; True for fewer than any card has."""
+    return length < _MIN_CARD_DIGITS or length in card.lengths
 
 
-def detect_carried_brands(pan: str) -> tuple[str, ...]:
+def detect_carried_brands(digits: str, *, length: int = 0) -> tuple[str, ...]:
     """The brands that one card carries. Where a table of BINs says which, those of them that the number fits; else the
     best match of `detect_brands` and those of the others that may stand beside it, as the hosted field decides."""
-    issuer = find_issuer(pan)
+    issuer = find_issuer(digits)
     if issuer is not None and issuer.brands:
-        told = tuple(code for code in issuer.brands if _may_carry(CARD_BRANDS[code], pan))
+        cards = (CARD_BRANDS[code] for code in issuer.brands)
+        fitting = (card for card in cards if _longest_prefix(card.ranges, digits))
+        told = tuple(card.code for card in fitting if _has_length(card, length or len(digits)))
         if told:
             return told
-    best, *others = detect_brands(pan) or ("",)
+    best, *others = detect_brands(digits, length=length) or ("",)
     if not best:
         return ()
     beside = CARD_BRANDS[best].beside

@@ -43,8 +43,8 @@ class CardNumber:
 
     @property
     def brand(self) -> str | None:
-        """The best match of the brands detected from the number."""
-        return next(iter(brands.detect_brands_by_prefix(self.bin8, self.length)), None)
+        """The brand detected from the number."""
+        return brands.detect_brand(self.bin8, length=self.length)
 
     def fits(self, code: str) -> bool:
         """True if it has a prefix and a length of card brand ``code``."""

@@ -208,7 +208,8 @@ class Agreement(models.Model):
     ``reference``: by which the merchant names the agreement: the processor's id of the initial transaction, or the
     one migrated from another processor. ``network_reference``: the reference sent to processors: the card scheme's
     own id, or the migrated one unchanged; empty if there is neither. ``agreement_id``: the one network's linking id,
-    or empty. ``registration``: the stored means it was made with. ``expiry``: no authorization after that day.
+    or empty. ``registration``: the stored means it was made with. ``brand``: of the card that it began with, whose
+    network the references are of. ``expiry``: no authorization after that day.
     ``frequency``: fewest days between two. ``max_payments``: of authorizations. ``first_at``: when the initial
     payment took or reserved money (None: it did not, and does not count). ``follow_ups``: how many payments were
     begun under it; each begins by raising it, so that two that read the same count cannot both begin.
@@ -222,6 +223,7 @@ class Agreement(models.Model):
     network_reference = models.CharField(max_length=128, default="", db_default="")
     agreement_id = models.CharField(max_length=35, default="")
     registration = models.UUIDField(null=True)
+    brand = models.CharField(max_length=32, default="", db_default="")
     type = models.CharField(max_length=11, default="")
     expiry = models.DateField(null=True)
     frequency = models.SmallIntegerField(null=True)

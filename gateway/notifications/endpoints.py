@@ -75,8 +75,6 @@ def create_endpoint(
     """Create an endpoint, INACTIVE until it is activated. Returns it with its secret, which is shown only this once.
     Raises InvalidEndpointError."""
     validate_endpoint(url, mode=mode, wrapper=wrapper, kinds=kinds)
-    if WebhookEndpoint.objects.filter(merchant=merchant).count() >= MAX_ENDPOINTS:
-        raise InvalidEndpointError(f"a merchant has at most {MAX_ENDPOINTS} webhook endpoints")
     secret = secret or signing.generate_webhook_secret()
     ident = identifiers.row_id()
     endpoint = WebhookEndpoint(
@@ -90,6 +88,9 @@ def create_endpoint(
         secret_sealed=current_vault().seal(secret, ident),
     )
     with transaction.atomic():
+        Merchant.objects.select_for_update(no_key=True).get(pk=merchant.pk)  # two at once count one after the other
+        if WebhookEndpoint.objects.filter(merchant=merchant).count() >= MAX_ENDPOINTS:
+            raise InvalidEndpointError(f"a merchant has at most {MAX_ENDPOINTS} webhook endpoints")
         endpoint.save(force_insert=True)
         audit_log.record_audit_entry(by, "add", endpoint, after=describe_endpoint(endpoint))
     return endpoint, secret

@@ -96,13 +96,15 @@ class AgreementUse:
     """The agreement of one request. ``agreement``: the row as it was read; None for a reference of another processor.
     ``counts_towards_limits``: the payment counts towards its limits. ``merchant_initiated``: the shopper takes no part.
     ``expiry``: the request's own standingInstruction.expiry.
-    ``scheme_references``: the references for the acquirer, by parameter name."""
+    ``scheme_references``: the references for the acquirer, by parameter name; ``brand``: of the card whose network they
+    are of, '' where nobody knows."""
 
     agreement: Agreement | None
     counts_towards_limits: bool
     expiry: date | None
     scheme_references: Mapping[str, str]
     merchant_initiated: bool = False
+    brand: str = ""
 
 
 def classify_agreement_use(parameters: Parameters) -> AgreementUseType:
@@ -140,16 +142,19 @@ def resolve_agreement(
         agreement = _find_named_agreement(parameters, channel)
     else:
         agreement = Agreement.objects.filter(registration=registration).order_by("-id").first()
+    references: Mapping[str, str] = {}
+    brand = ""
     if agreement is not None:
-        references = _build_scheme_references(agreement)
-    else:
-        references = {} if named or registration is None else _find_first_scheme_reference(registration)
+        references, brand = _build_scheme_references(agreement), agreement.brand
+    elif registration is not None and not named:
+        references, brand = _find_first_scheme_reference(registration)
     return AgreementUse(
         agreement=agreement,
         counts_towards_limits=use is AgreementUseType.MERCHANT_INITIATED and agreement is not None,
         expiry=expiry,
         scheme_references=references,
         merchant_initiated=merchant_initiated,
+        brand=brand,
     )
 
 
@@ -163,12 +168,11 @@ def use_agreement(agreement: Agreement, parameters: Parameters) -> AgreementUse:
         expiry=expiry,
         scheme_references=_build_scheme_references(agreement),
         merchant_initiated=True,
+        brand=agreement.brand,
     )
 
 
-def drop_references_of_other_network(
-    agreement_use: AgreementUse | None, registration: UUID | None, brand: str
-) -> AgreementUse | None:
+def drop_references_of_other_network(agreement_use: AgreementUse | None, brand: str) -> AgreementUse | None:
     """The use without its scheme references, if the agreement began with a card of another network than ``brand``'s: a
     stored card was replaced, or its issuer moved it. Each network names its transactions by ids of its own.
 
@@ -176,24 +180,10 @@ def drop_references_of_other_network(
     """
     if agreement_use is None or not agreement_use.scheme_references or not brands.is_card_brand(brand):
         return agreement_use
-    began = _find_first_brand(agreement_use.agreement, registration)
+    began = agreement_use.brand
     if not brands.is_card_brand(began) or _resolve_network_or_brand(began) == _resolve_network_or_brand(brand):
         return agreement_use
     return replace(agreement_use, scheme_references=dict.fromkeys(agreement_use.scheme_references, ""))
-
-
-def _find_first_brand(agreement: Agreement | None, registration: UUID | None) -> str:
-    """The brand of the payment that began the agreement, else of the one that stored its card; '' if there is none."""
-    payments = Payment.objects.values_list("brand", flat=True)
-    if agreement is not None:
-        registration = agreement.registration
-        found = payments.filter(pk=agreement.pk).first()
-        if found is not None:
-            return found
-    if registration is None:
-        return ""
-    stored_by = Registration.objects.filter(pk=registration).values("payment")[:1]
-    return payments.filter(pk=stored_by).first() or ""
 
 
 def _resolve_network_or_brand(brand: str) -> str:
@@ -259,13 +249,7 @@ def reload_agreement_use(agreement_use: AgreementUse) -> AgreementUse:
     """The same use with its agreement read again, after another payment was counted on it."""
     assert agreement_use.agreement is not None
     agreement = Agreement.objects.get(pk=agreement_use.agreement.pk)
-    return AgreementUse(
-        agreement=agreement,
-        counts_towards_limits=True,
-        expiry=agreement_use.expiry,
-        scheme_references=agreement_use.scheme_references,
-        merchant_initiated=agreement_use.merchant_initiated,
-    )
+    return replace(agreement_use, agreement=agreement, counts_towards_limits=True)
 
 
 def _count_authorizations(agreement: Agreement) -> tuple[int, datetime | None]:
@@ -337,13 +321,14 @@ def _build_reference_error(name: str, value: str, message: str, code: str) -> Pa
     return ParameterError(name=name, value=mask_reported_value(value), message=message, code=code, known=True)
 
 
-def _find_first_scheme_reference(registration: UUID) -> dict[str, str]:
-    """In place of an agreement that was never made: the scheme reference of the payment that created the registration,
-    as a parameter; empty if it has none."""
+def _find_first_scheme_reference(registration: UUID) -> tuple[dict[str, str], str]:
+    """In place of an agreement that was never made: the scheme's references of the payment that created the
+    registration, as parameters, empty if it has none; and that payment's brand."""
     made = Registration.objects.filter(pk=registration).values("payment")[:1]
-    answer = Payment.objects.filter(pk__in=made).values_list("answer", flat=True).first() or {}
-    network_reference = read_private_facts(answer).network_reference
-    return {INITIAL_TRANSACTION_ID: network_reference} if network_reference else {}
+    answer, brand = Payment.objects.filter(pk__in=made).values_list("answer", "brand").first() or ({}, "")
+    kept = read_private_facts(answer)
+    references = {INITIAL_TRANSACTION_ID: kept.network_reference, AGREEMENT_ID: kept.transaction_link}
+    return {name: text for name, text in references.items() if text}, brand
 
 
 def _build_scheme_references(agreement: Agreement) -> dict[str, str]:

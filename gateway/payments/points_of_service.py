@@ -6,6 +6,7 @@ Read from columns and the echo of the request, so nothing is stored for it. Sour
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from django.db.models.fields.json import KeyTransform
@@ -22,7 +23,7 @@ from gateway.connectors.point_of_service import (
 from gateway.models import Payment
 from gateway.payments.chain_amounts import Chain
 from gateway.payments.side_effects import REGISTRATION_PAYMENT_TYPE
-from gateway.payments.stored_answer import was_sent_with_token
+from gateway.payments.stored_answer import read_transaction_link, was_sent_with_token
 
 _READ: Final = (
     "standingInstruction", "threeDSecure", "transactionCategory", "createRegistration",
@@ -37,18 +38,18 @@ _REPEATING: Final = frozenset({"PA", "RB"})
 
 def find_point_of_service(chain: Chain, payment: Payment) -> PointOfService:
     """The point of service of a payment whose predecessors are in ``chain``."""
-    sent = _read_parameters(payment)
+    sent, link = _read_parameters(payment), read_transaction_link(payment.answer)
     if payment.referenced is None:
         stores = payment.payment_type == REGISTRATION_PAYMENT_TYPE or sent.get("createRegistration") == "true"
         stored = payment.registration is not None and not stores
         token = payment.means == TokenAccount.kind or was_sent_with_token(payment.answer)
-        return build_point_of_service(sent, stored=stored, stores=stores, token=token)
+        return replace(build_point_of_service(sent, stored=stored, stores=stores, token=token), link=link)
     followed = chain.find(payment.referenced)
     assert followed is not None  # a chain is read whole
     original = find_point_of_service(chain, followed)
     if payment.payment_type not in _REPEATING:
         return original
-    return continue_point_of_service(original, payment.practice, sent)
+    return replace(continue_point_of_service(original, payment.practice, sent), link=link or original.link)
 
 
 def _read_parameters(payment: Payment) -> Mapping[str, str]:

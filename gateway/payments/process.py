@@ -477,9 +477,10 @@ def _call_acquirer(
         if verdict.outcome is RiskOutcome.DECLINE:
             reply = risk_screening.void_refused_approval(connector, acquirer_request, reply, verdict)
     except ApprovalNotVoidedError as unknown:
-        payment.answer = (
-            payment.answer | PrivateFacts(refused_code=unknown.code, refused_details=unknown.details).as_json()
+        kept = PrivateFacts(
+            refused_code=unknown.code, refused_details=unknown.details, transaction_link=unknown.transaction_link
         )
+        payment.answer = payment.answer | kept.as_json()
         return unknown
     except OutcomeUnknownError as unknown:
         return unknown

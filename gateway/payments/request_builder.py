@@ -123,7 +123,7 @@ def build_payment_request(
         stored=stored.details if stored is not None else {},
         renews_card=stored is not None and stored.renewed,
         wallet_token=token,
-        agreement_use=drop_references_of_other_network(agreement_use, registration, brand),
+        agreement_use=drop_references_of_other_network(agreement_use, brand),
         resource_path=resource_path,
     )
 

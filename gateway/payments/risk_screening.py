@@ -362,7 +362,11 @@ def void_refused_approval(
     """Void an approval that :func:`evaluate_approval` refuses and return the decline. Raises ApprovalNotVoidedError if
     the void is not confirmed: the payment is then IN_DOUBT, and recovery voids it with the same reason and code."""
     # What identifies the approval, and the amount that it granted, come from its answer.
-    asked = replace(asked, known_transaction_id=reply.connector_tx_id or asked.known_transaction_id)
+    asked = replace(
+        asked,
+        known_transaction_id=reply.connector_tx_id or asked.known_transaction_id,
+        original=replace(asked.point_of_service, link=reply.transaction_link or asked.point_of_service.link),
+    )
     name = PARTIAL_APPROVAL_DETAIL if verdict.code == PARTIAL_APPROVAL_REFUSED_CODE else "RiskReason"
     details = {**reply.details, name: f"{verdict.reasons[0].why}; the approval was reversed"}
     try:
@@ -370,7 +374,7 @@ def void_refused_approval(
     except VoidRefusedError:
         raise
     except OutcomeUnknownError as unknown:
-        raise ApprovalNotVoidedError(unknown, verdict.code, details, reply.connector_tx_id) from unknown
+        raise ApprovalNotVoidedError(unknown, verdict.code, details, reply) from unknown
     return replace(
         reply,
         code=verdict.code,

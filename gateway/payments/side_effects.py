@@ -122,14 +122,14 @@ def build_completion_effects(
     if agreed is not None:
         rows.append((Agreement, agreed))
         answer = _build_agreement_references(payment, agreed)
-    elif registered is not None and (network := parse_scheme_reference(reply.network_reference)):
-        answer = PrivateFacts(network_reference=network).as_json()
+    if reply.network_reference or reply.transaction_link:
+        answer |= _build_kept_references(reply, stores=registered is not None and agreed is None)
     if registration is not None and "job" in payment.request:
         agreement = agreed["id"] if agreed is not None else None
         started = get_job_hooks().start(payment, reply, registration, agreement, at)
         rows += started.rows
         answer = deep_merge(answer, started.answer)
-    if not (changes or rows):
+    if not (changes or rows or answer):
         return NO_EFFECTS
     return CompletionEffects(
         changes=changes, answer=answer, rows=rows, updates=[renewed] if renewed is not None else []
@@ -354,8 +354,9 @@ def _build_agreement(
         # check is not the transaction in which the cardholder agreed.
         "reference": migrated_reference or ("" if migration else reply.connector_tx_id) or payment.id.hex,
         "network_reference": migrated_reference if migration else parse_scheme_reference(reply.network_reference),
-        "agreement_id": _resolve_agreement_id(payment, instruction),
+        "agreement_id": _resolve_agreement_id(payment, instruction, reply.transaction_link),
         "registration": registration,
+        "brand": payment.brand,
         "type": instruction.get("type", ""),
         "expiry": date.fromisoformat(expiry) if expiry else None,
         "frequency": int(frequency or 0) or None,
@@ -369,11 +370,19 @@ def _build_agreement(
 _MIGRATED_REFERENCE_NAMES: Final = ("connectorTxId1", "connectorTxId2", "connectorTxId3")
 
 
-def _resolve_agreement_id(payment: Payment, instruction: Mapping[str, str]) -> str:
-    """The agreementId: the one that was sent, else, on channels that use them, a generated one (AN35)."""
-    if sent := instruction.get("agreementId"):
-        return sent
+def _resolve_agreement_id(payment: Payment, instruction: Mapping[str, str], link: str) -> str:
+    """The agreementId: the one that was sent, else the network's ``link``, else, on channels that use them, a generated
+    one (AN35)."""
+    if known := instruction.get("agreementId") or link:
+        return known
     return "" if payment.channel.agreement_ids == Channel.AgreementIds.NONE else f"A{payment.id.hex.upper()}"
+
+
+def _build_kept_references(reply: AcquirerReply, *, stores: bool) -> dict[str, Any]:
+    """The network's names of an approved payment that it keeps for what comes later. ``stores``: it stores its means,
+    and makes no agreement, which would keep the reference."""
+    reference = parse_scheme_reference(reply.network_reference) if stores else ""
+    return PrivateFacts(network_reference=reference, transaction_link=reply.transaction_link).as_json()
 
 
 def _build_agreement_references(payment: Payment, agreed: Mapping[str, Any]) -> dict[str, Any]:

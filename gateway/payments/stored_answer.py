@@ -18,6 +18,7 @@ _FACTS: Final = "facts"
 _AGREEMENT_REFERENCES: Final = "agreed"
 _APPROVAL_POLICY: Final = "riskAfter"
 _NETWORK_REFERENCE: Final = "networkReference"
+_TRANSACTION_LINK: Final = "transactionLink"
 _REFUSED_CODE: Final = "refusedApproval"
 _REFUSED_DETAILS: Final = "refusedDetails"
 _WHOLE_AMOUNT_ONLY: Final = "wholeAmountOnly"
@@ -64,7 +65,8 @@ class PrivateFacts:
     ``agreement_references``: parameters of the agreement for the acquirer, sent once the shopper is back and repeated
     when the payment is reversed. ``approval_policy``: what its approval has to meet; None if no rule set screened it.
     ``network_reference``: the card scheme's reference of a payment that created a registration, for agreements that are
-    made with the registration later. ``refused_code``, ``refused_details``: code and resultDetails of the decline, of
+    made with the registration later. ``transaction_link``: the id by which Mastercard links what follows the payment.
+    ``refused_code``, ``refused_details``: code and resultDetails of the decline, of
     an approval that failed the policy and whose void is not confirmed yet. ``whole_amount_only``: an approval for less
     than the amount is refused like one that fails the policy (``Channel.partial_approvals`` as the payment began).
     ``attempt``: which authentication it is at, 2 after a soft decline (gateway.payments.step_up); attempts at acquirers
@@ -78,6 +80,7 @@ class PrivateFacts:
     agreement_references: Mapping[str, str] = field(default_factory=dict)
     approval_policy: ApprovalPolicy | None = None
     network_reference: str = ""
+    transaction_link: str = ""
     refused_code: str = ""
     refused_details: Mapping[str, str] = field(default_factory=dict)
     whole_amount_only: bool = False
@@ -92,6 +95,7 @@ class PrivateFacts:
         members: dict[str, Any] = {
             _AGREEMENT_REFERENCES: dict(self.agreement_references),
             _NETWORK_REFERENCE: self.network_reference,
+            _TRANSACTION_LINK: self.transaction_link,
             _REFUSED_CODE: self.refused_code,
             _REFUSED_DETAILS: dict(self.refused_details),
             _WHOLE_AMOUNT_ONLY: self.whole_amount_only,
@@ -115,6 +119,7 @@ def read_private_facts(answer: Mapping[str, Any]) -> PrivateFacts:
         agreement_references=answer.get(_AGREEMENT_REFERENCES, {}),
         approval_policy=ApprovalPolicy(**policy) if policy else None,
         network_reference=answer.get(_NETWORK_REFERENCE, ""),
+        transaction_link=answer.get(_TRANSACTION_LINK, ""),
         refused_code=answer.get(_REFUSED_CODE, ""),
         refused_details=answer.get(_REFUSED_DETAILS, {}),
         whole_amount_only=answer.get(_WHOLE_AMOUNT_ONLY, False),
@@ -138,6 +143,12 @@ def read_token_use(answer: Mapping[str, Any]) -> str:
     """``network_token`` of :class:`PrivateFacts` alone: it is read of every payment."""
     use: str = answer.get(_NETWORK_TOKEN, "")
     return use
+
+
+def read_transaction_link(answer: Mapping[str, Any]) -> str:
+    """``transaction_link`` of :class:`PrivateFacts` alone."""
+    link: str = answer.get(_TRANSACTION_LINK, "")
+    return link
 
 
 def was_sent_with_token(answer: Mapping[str, Any]) -> bool:

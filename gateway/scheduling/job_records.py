@@ -211,7 +211,9 @@ def start_job(
             registration,
             values,
             reference=reply.connector_tx_id or payment.id.hex,
+            brand=payment.brand,
             network_reference=parse_scheme_reference(reply.network_reference),
+            link=reply.transaction_link,
             at=at,
         )
         rows.append((Agreement, build_agreement_columns(made)))
@@ -259,10 +261,12 @@ def build_job_agreement(
     *,
     reference: str,
     network_reference: str,
+    link: str,
+    brand: str,
     at: datetime,
 ) -> Agreement:
-    """Build the agreement of a job on a registration that has none yet. It has the job's id and the references of the
-    payment that created the registration."""
+    """Build the agreement of a job on a registration that has none yet. It has the job's id, and the references and the
+    brand of the payment that created the registration."""
     instruction = {name.removeprefix("standingInstruction."): value for name, value in values.items()}
     expiry, frequency, most = (instruction.get(name) for name in ("expiry", "frequency", "numberOfInstallments"))
     linked = channel.agreement_ids != Channel.AgreementIds.NONE
@@ -272,8 +276,11 @@ def build_job_agreement(
         channel_id=channel.id,
         reference=reference,
         network_reference=network_reference,
-        agreement_id=values.get("standingInstruction.agreementId") or (f"A{ident.hex.upper()}" if linked else ""),
+        agreement_id=values.get("standingInstruction.agreementId")
+        or link
+        or (f"A{ident.hex.upper()}" if linked else ""),
         registration=registration,
+        brand=brand,
         type=values.get("standingInstruction.type") or "RECURRING",
         expiry=datetime.strptime(expiry, "%Y-%m-%d").date() if expiry else None,  # noqa: DTZ007 - a day
         frequency=int(frequency or 0) or None,

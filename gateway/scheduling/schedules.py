@@ -125,8 +125,9 @@ def _resolve_job_agreement(
     found = Agreement.objects.filter(registration=registration.id).order_by("-id").first()
     if found is not None:
         return found, False
-    first = Payment.objects.filter(pk=registration.payment).values_list("connector_tx_id", "answer").first()
-    reference, answer = first or ("", {})
+    first = Payment.objects.filter(pk=registration.payment).values_list("connector_tx_id", "answer", "brand").first()
+    reference, answer, brand = first or ("", {}, "")
+    kept = read_private_facts(answer)
     return job_records.build_job_agreement(
         ident,
         registration.merchant_id,
@@ -134,7 +135,9 @@ def _resolve_job_agreement(
         registration.id,
         parameters.values,
         reference=reference or registration.payment.hex,
-        network_reference=read_private_facts(answer).network_reference,
+        network_reference=kept.network_reference,
+        link=kept.transaction_link,
+        brand=brand,
         at=now,
     ), True
 

@@ -181,7 +181,13 @@ def complete_method(ident: UUID, *, completed: bool) -> AuthenticationOutcome:
         "threeDSCompInd": messages.METHOD_COMPLETED if completed else messages.METHOD_NOT_COMPLETED,
     }
     _send_areq(row, areq, load_threeds_configuration(row.channel), clock.merchant_now(row.merchant))
-    row.save()
+    with transaction.atomic():
+        # It may have ended while the directory server was asked: its deadline passed, or its payment ended.
+        now_there = _lock_authentication(ident)
+        if now_there.step != AuthenticationStep.ASKING:
+            log.warning("threeds_answer_too_late", authentication=ident.hex, status=row.trans_status)
+            return outcome_from_authentication(now_there)
+        row.save()
     return outcome_from_authentication(row)
 
 

@@ -7,6 +7,7 @@ field name. Source: Part B, 3D Secure, Card on file; rulings D31 to D35.
 from __future__ import annotations
 
 import base64
+import ipaddress
 import json
 import re
 from collections.abc import Mapping
@@ -18,6 +19,7 @@ from typing import Any, Final
 from uuid import UUID
 
 import pycountry
+from text_unidecode import unidecode  # type: ignore[import-untyped]
 
 from gateway.core.masking import mask_pan
 from gateway.core.money import Money, currency_exponent, currency_number
@@ -38,11 +40,13 @@ PROVING_STATUSES: Final = frozenset({"Y", "A"})
 AUTHENTICATION_IND: Final[Mapping[str, str]] = MappingProxyType(
     {
         "PAYMENT": "01", "RECURRING": "02", "INSTALLMENT": "03", "ADD_CARD": "04", "MAINTAIN_CARD": "05",
-        "EMV_ID": "06", "BILLING_AGREEMENT": "07", "SPLIT_SHIPMENT": "08", "DELAYED_SHIPMENT": "09",
-        "_DELAYED_SHIPMENT": "09", "SPLIT_PAYMENT": "10",
+        "EMV_ID": "06", "BILLING_AGREEMENT": "01", "SPLIT_SHIPMENT": "01", "DELAYED_SHIPMENT": "01",
+        "_DELAYED_SHIPMENT": "01", "SPLIT_PAYMENT": "01",
     }
 )  # fmt: skip
-"""threeDSecure.authenticationInd → threeDSRequestorAuthenticationInd."""
+"""threeDSecure.authenticationInd → threeDSRequestorAuthenticationInd. 2.2.0 has 01 to 06: the values of its own for
+agreements and shipments (07 to 10) came with 2.3, and a directory server of 2.2.0 answers them with 203.
+Source: EMV 3-D Secure v2.2.0, table A.1, 3DS Requestor Authentication Indicator."""
 AUTHENTICATION_IND_BY_STANDING_TYPE: Final[Mapping[str, str]] = MappingProxyType(
     {"RECURRING": "02", "INSTALLMENT": "03"}
 )
@@ -50,8 +54,10 @@ AUTHENTICATION_IND_BY_STANDING_TYPE: Final[Mapping[str, str]] = MappingProxyType
 THREE_RI_IND: Final[Mapping[str, str]] = MappingProxyType(
     {"RECURRING": "01", "SPLIT_SHIPMENT": "06", "DELAYED_SHIPMENT": "06"}
 )
+INSTALMENT_THREE_RI_IND: Final = "02"
+"""A 3RI of an agreement on instalments. Source: EMV 3-D Secure v2.2.0, table A.1, 3RI Indicator."""
 OTHER_PAYMENT_THREE_RI_IND: Final = "11"
-"""A 3RI of an agreement without an end or a frequency, which 01 requires."""
+"""A 3RI of an agreement without an end or a frequency, which 01 and 02 require, or a number of instalments for 02."""
 THREE_RI_IND_SINCE_2_2: Final = frozenset({"06", OTHER_PAYMENT_THREE_RI_IND})
 """Of these, what 2.1.0 does not have: it has 01 to 05, and none of those says truly that goods are shipped later.
 https://vcasdocs.cardinalcommerce.com/rdx/v2.2.3/docs/3ri-indicator-values"""
@@ -61,8 +67,6 @@ CHALLENGE_IND_IN_2_1: Final[Mapping[str, str]] = MappingProxyType(
     {"05": "02", "06": "02", "07": "02", "08": "02", "09": "03"}
 )
 """Values that protocol 2.1.0 does not have → the nearest that it has: no challenge is asked for, or one is."""
-AUTHENTICATION_IND_IN_2_1: Final[Mapping[str, str]] = MappingProxyType(dict.fromkeys(("07", "08", "09", "10"), "01"))
-"""Of threeDSRequestorAuthenticationInd likewise: each is a kind of payment."""
 CHALLENGE_MANDATED: Final = "04"
 CHALLENGE_REQUESTED: Final = frozenset({"03", CHALLENGE_MANDATED})
 """The challengeIndicators that request a challenge: preferred by the merchant, mandated."""
@@ -216,7 +220,7 @@ def build_areq(ask: AuthenticationSubject, *, method: str = METHOD_UNAVAILABLE) 
         "messageCategory": resolve_message_category(given),
         "acctNumber": ask.number,
         "cardExpiryDate": year[-2:] + month,
-        "cardholderName": ask.holder,
+        "cardholderName": _convert_holder(ask.holder),
         "purchaseAmount": str(_minor_units(ask.money)),
         "purchaseCurrency": currency_number(ask.money.currency),
         "purchaseExponent": str(currency_exponent(ask.money.currency)),
@@ -237,7 +241,23 @@ def build_areq(ask: AuthenticationSubject, *, method: str = METHOD_UNAVAILABLE) 
         message["messageExtension"] = [
             {"name": "Scheme data", "id": SCHEME_DATA_EXTENSION_ID, "criticalityIndicator": False, "data": data}
         ]
+    if not _is_instalment(message):
+        del message["purchaseInstalData"]
     return _fit_texts({name: value for name, value in message.items() if value not in ("", None)})
+
+
+def _is_instalment(message: ThreeDSMessage) -> bool:
+    """Whether an AReq is about an instalment; any other one has no purchaseInstalData (table A.1)."""
+    asked = message.get("threeDSRequestorAuthenticationInd"), message.get("threeRIInd")
+    return asked[0] == _INSTALMENT_IND or asked[1] == INSTALMENT_THREE_RI_IND
+
+
+def _convert_holder(name: str) -> str:
+    """The name in the characters of cardholderName: letters with marks and of other scripts are transliterated, as on
+    the card; '' for a name of which less than two are left. Source: EMV 3-D Secure v2.2.0, table A.1, Cardholder Name:
+    2 to 45 characters of EMV Book 4, Appendix B."""
+    plain = " ".join(re.sub("[^ -~]", " ", unidecode(name)).split())
+    return plain if len(plain) > 1 else ""
 
 
 def _fit_texts(message: ThreeDSMessage) -> ThreeDSMessage:
@@ -290,15 +310,17 @@ def is_requestor_kind_known(version: str, parameters: Mapping[str, str]) -> bool
 
 def _resolve_requestor_kind(parameters: Mapping[str, str]) -> str:
     kind = THREE_RI_IND[parameters.get("threeDSecure.threeRIInd", "RECURRING")]
-    is_recurring = kind == THREE_RI_IND["RECURRING"]
-    if is_recurring and not _is_agreement_complete(parameters, _RECURRING_IND):
+    if kind != THREE_RI_IND["RECURRING"]:
+        return kind
+    is_instalment = parameters.get("standingInstruction.type") == "INSTALLMENT"
+    if not _is_agreement_complete(parameters, _INSTALMENT_IND if is_instalment else _RECURRING_IND):
         return OTHER_PAYMENT_THREE_RI_IND
-    return kind
+    return INSTALMENT_THREE_RI_IND if is_instalment else kind
 
 
 def _wishes(ask: AuthenticationSubject, channel: str) -> ThreeDSMessage:
-    """What the merchant asks for: challenge indicator, 3RI, decoupled. An exemption is the acquirer's affair: EMV has
-    no field for it."""
+    """What the merchant asks for: challenge indicator (of an app's and a browser's authentication), 3RI, decoupled. An
+    exemption is the acquirer's affair: EMV has no field for it."""
     given = ask.parameters
     sent = given.get("threeDSecure.authenticationInd")
     default = AUTHENTICATION_IND_BY_STANDING_TYPE.get(given.get("standingInstruction.type", ""), "01")
@@ -309,14 +331,12 @@ def _wishes(ask: AuthenticationSubject, channel: str) -> ThreeDSMessage:
     decoupled = given.get("threeDSecure.decoupled") == "true"
     if ask.version < "2.2.0":
         indicator = CHALLENGE_IND_IN_2_1.get(indicator, indicator)
-        purpose = AUTHENTICATION_IND_IN_2_1.get(purpose, purpose)
         decoupled = False  # 2.1.0 has none
-    message = {"threeDSRequestorChallengeInd": indicator}
+    message: ThreeDSMessage
     if channel == REQUESTOR_CHANNEL:
-        message["threeRIInd"] = _resolve_requestor_kind(given)
-        message |= _build_prior(ask.prior)
+        message = {"threeRIInd": _resolve_requestor_kind(given), **_build_prior(ask.prior)}
     else:
-        message["threeDSRequestorAuthenticationInd"] = purpose
+        message = {"threeDSRequestorAuthenticationInd": purpose, "threeDSRequestorChallengeInd": indicator}
     if decoupled:
         message |= {"threeDSRequestorDecReqInd": "Y", "threeDSRequestorDecMaxTime": f"{_DECOUPLED_MINUTES:05d}"}
     return message
@@ -401,11 +421,21 @@ def _browser(given: Mapping[str, str], version: str) -> ThreeDSMessage:
     depth = message["browserColorDepth"]
     if depth.isdecimal():
         message["browserColorDepth"] = str(max((one for one in COLOR_DEPTHS if one <= int(depth)), default=1))
-    message["browserIP"] = given.get("customer.ip", "")
+    message["browserIP"] = _expand_address(given.get("customer.ip", ""))
     if version >= "2.2.0":
         script = ("browserJavaEnabled", "browserColorDepth", "browserScreenHeight", "browserScreenWidth", "browserTZ")
         message["browserJavascriptEnabled"] = all(message[name] != "" for name in script)
     return message
+
+
+def _expand_address(text: str) -> str:
+    """An IP address as browserIP has it: IPv6 in eight groups of four digits; '' for what is none. Source: EMV 3-D
+    Secure v2.2.0, table A.1, Browser IP Address."""
+    try:
+        found = ipaddress.ip_address(text)
+    except ValueError:
+        return ""
+    return (getattr(found, "ipv4_mapped", None) or found).exploded
 
 
 def _sdk(device_info: str) -> ThreeDSMessage:

@@ -2,9 +2,8 @@
 
 Source: EMVCo, EMV 3-D Secure Protocol and Core Functions Specification v2.2.0, table A.1 (v2.1.0 where marked; which
 elements 2.2.0 modified: https://docs.3dsecure.io/3dsv2/differences.html, threeRIInd 01 to 05 in 2.1.0: Cybersource,
-payerAuthEnrollService_requestorInitiatedAuthenticationIndicator; threeDSRequestorAuthenticationInd 01 to 06:
-consumerAuthenticationInformation.strongAuthentication.authenticationIndicator there). A directory server answers a
-missing required field with the error 201 and a wrong format with 203.
+payerAuthEnrollService_requestorInitiatedAuthenticationIndicator). A directory server answers a missing required field
+with the error 201 and a wrong format with 203.
 """
 
 from __future__ import annotations
@@ -58,8 +57,8 @@ AREQ_FIELDS: Final[Mapping[str, AReqField]] = {
     "threeDSRequestorURL": _field(_ALL, _URL),
     "deviceChannel": _field(_ALL, "0[123]"),
     "messageCategory": _field(_ALL, "0[12]"),
-    "threeDSRequestorAuthenticationInd": _field("R R R R - -", "0[1-9]|10", form_2_1="0[1-6]"),
-    "threeDSRequestorChallengeInd": _field("O O O O O O", "0[1-9]", form_2_1="0[1-4]"),
+    "threeDSRequestorAuthenticationInd": _field("R R R R - -", "0[1-6]"),
+    "threeDSRequestorChallengeInd": _field("O O O O - -", "0[1-9]", form_2_1="0[1-4]"),
     "threeRIInd": _field("- - - - R R", "0[1-9]|1[01]", form_2_1="0[1-5]"),
     "threeDSRequestorPriorAuthenticationInfo": _field(_ANY, None),
     "threeDSRequestorDecReqInd": _field(_ANY, "[YN]", "2.2.0"),
@@ -67,7 +66,7 @@ AREQ_FIELDS: Final[Mapping[str, AReqField]] = {
     "acctNumber": _field(_ALL, "[0-9]{13,19}"),
     "acctType": _field(_ANY, "0[123]"),
     "cardExpiryDate": _field(_ANY, "[0-9]{2}(0[1-9]|1[0-2])"),
-    "cardholderName": _field(_ANY, _TEXT + "{2,45}"),
+    "cardholderName": _field(_ANY, "[ -~]{2,45}"),
     "acquirerBIN": _field(_PA_ONLY, "[0-9]{1,11}"),
     "acquirerMerchantID": _field(_PA_ONLY, _TEXT + "{1,35}"),
     "merchantName": _field(_PA_ONLY, _TEXT + "{1,40}"),

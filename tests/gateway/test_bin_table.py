@@ -17,6 +17,8 @@ from gateway.core.brands import (
     find_issuer,
     order_brands,
 )
+from gateway.core.card_number import CardNumber
+from gateway.core.secret import Secret
 from tests.support.bin_files import write_bin_file
 
 HEAD = "bin\tbinTo\tbank\tcountry\ttype\tlevel\tregulated\tbrands"
@@ -163,6 +165,22 @@ def test_the_table_says_which_brands_a_card_carries(tmp_path: Path) -> None:
         assert detect_brand("4200000000000000", ["CARTEBANCAIRE"]) == "CARTEBANCAIRE"
         assert detect_brand("4200000000000000") == "VISA"
         assert detect_brand("4970100000000154", ["CARTEBANCAIRE"]) == "VISA", "this card carries no Carte Bancaire"
+
+
+def test_the_brand_of_a_number_is_one_that_the_table_says_it_carries(tmp_path: Path) -> None:
+    """The ranges say Visa and Mastercard of the first two: a payment without a brand would be routed and priced so."""
+    numbers = ["4200000000000000", "5454545454545454", "4970100000000154", "4111111111111111"]
+    assert [detect_brand(number) for number in numbers] == ["VISA", "MASTER", "VISA", "VISA"]
+    with write_bin_file(
+        tmp_path,
+        "420000\t\t\t\t\t\t\tVISAELECTRON",
+        "545454\t\t\t\t\t\t\tMASTERDEBIT",
+        "497010\t\t\t\t\t\t\tCARTEBANCAIRE VISA",
+    ):
+        found = ["VISAELECTRON", "MASTERDEBIT", "VISA", "VISA"]
+        assert [detect_brand(number) for number in numbers] == found, "of several, the scheme as before"
+        assert [CardNumber.of(Secret(number)).brand for number in numbers] == found
+        assert detect_brand("4970100000000154", ["CARTEBANCAIRE"]) == "CARTEBANCAIRE"
 
 
 def test_a_brand_that_a_row_names_twice_is_carried_once(tmp_path: Path) -> None:

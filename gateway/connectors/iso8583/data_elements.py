@@ -44,7 +44,7 @@ def _entry(asked: IsoRequest) -> str:
 
 def _condition(asked: IsoRequest) -> str:
     point = asked.request.point_of_service
-    if asked.kind == "RG" or (asked.request.operation == "PA" and not asked.own.amount):
+    if asked.request.operation in ("RG", "PA") and not asked.own.amount:
         return "51"
     return "08" if point.merchant_initiated or point.order else "59"
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from gateway.connectors.acquirer_message import LINK_PARAMETER, parse_transaction_link
 from gateway.connectors.capabilities import SentParameter
 from gateway.connectors.iso8583.exemptions import NETWORK_BY_BRAND, map_exemption
 from gateway.connectors.point_of_service import PointOfService
@@ -46,7 +47,8 @@ PRIVATE_FIELD_PARTS: Final = (
     PrivateFieldPart(
         number="40",
         name="estimated",
-        about="Visa's field 60.10: 1 a part will do, 2 the amount may still change, 3 both; Mastercard's DE61: 4",
+        about="Visa's field 60.10: 1 a part will do, 2 the amount may still change, 3 both; Mastercard's DE61.7: 4 it "
+        "may still change, 8 the account is only verified",
     ),
     PrivateFieldPart(number="41", name="marketplace", about="merchant.marketplaceId"),
     PrivateFieldPart(number="42", name="eci", about="electronic commerce indicator, two digits"),
@@ -59,6 +61,13 @@ PRIVATE_FIELD_PARTS: Final = (
         number="63",
         name="network",
         about="the network's reference: of the initial payment; its own in an answer",
+        way="<>",
+    ),
+    PrivateFieldPart(
+        number="64",
+        name="link",
+        about="Mastercard's DE105, subelement 1: the link to the payment it follows or to its agreement's first one; "
+        "its own in an answer",
         way="<>",
     ),
     PrivateFieldPart(
@@ -177,7 +186,7 @@ def _read_special_parts(request: AcquirerRequest) -> Iterator[tuple[str, str]]:
 
 def build_repeated_parts(request: AcquirerRequest, network: str) -> RedactedDict:
     """Name → text of the parts that a follow-up or a reversal repeats: who initiates, the ECI, the exemption, the
-    facilitator and its merchant, the network's reference. ``network``: of the payment it follows, or of the
+    facilitator and its merchant, the network's reference and link. ``network``: of the payment it follows, or of the
     agreement's first one."""
     point = request.point_of_service
     number, most = request.clearing
@@ -189,6 +198,7 @@ def build_repeated_parts(request: AcquirerRequest, network: str) -> RedactedDict
         # A reference that does not fit is left out: cut off, it would name another transaction.
         **dict(_read_special_parts(request)),
         "network": network if len(network) <= MAX_PART_CHARS and replace_unencodable(network) == network else "",
+        "link": _resolve_link(request),
     }
     if request.operation != "CD":
         found |= {
@@ -196,6 +206,17 @@ def build_repeated_parts(request: AcquirerRequest, network: str) -> RedactedDict
             "reason": REASON_BY_PRACTICE.get(point.practice, "") if point.merchant_initiated else "",
         }
     return _encodable(found)
+
+
+def _resolve_link(request: AcquirerRequest) -> str:
+    """Mastercard's link to the payment that this one follows, or to the first one of the agreement by which the
+    merchant initiates it: mandatory since 23 October 2026. Source: Mastercard AN 7102, quoted by
+    https://developerhub.ppro.com/global-api/docs/mastercard-tlid."""
+    point = request.point_of_service
+    if NETWORK_BY_BRAND.get(request.network_brand) != "Mastercard":
+        return ""
+    agreed = request.parameters.get(LINK_PARAMETER, "") if point.merchant_initiated else ""
+    return point.link or parse_transaction_link(agreed)
 
 
 def build_private_parts(request: AcquirerRequest, network: str) -> RedactedDict:
@@ -233,30 +254,40 @@ VISA_AMOUNT_INDICATORS: Final[Mapping[tuple[bool, bool], str]] = MappingProxyTyp
 hand; quoted by Thredd, External Host Interface, Visa_POS_Data_DE60, position 12."""
 MASTERCARD_ESTIMATED: Final = "4"
 """Mastercard's DE61, subfield 7 (preauthorized request)."""
+MASTERCARD_VERIFICATION: Final = "8"
+"""Mastercard's DE61, subfield 7 (account status inquiry), which with an amount of zero and DE3 00 makes a verification:
+Mastercard Transaction Processing Rules, "Account Status Inquiry (ASI) Requests". DE25 says the same to Visa (51)."""
+
+
+_ON_AUTHORIZATIONS: Final = frozenset({"INCREMENTAL_AUTH", "REAUTHORIZATION"})
 
 
 def _map_estimate(request: AcquirerRequest) -> str:
     """What marks an authorization whose amount may still change, without which an issuer lets it lapse as if the amount
-    were final, and at Visa one that may be approved in part. That both networks mark it is quoted by
-    https://developer.cybersource.com/docs/cybs/en-us/api-fields/reference/all/so/api-fields/auth-indicator-reply.html.
-    """
-    if not request.money:
-        return ""
-    estimated = request.authorization_kind == ESTIMATED_AUTHORIZATION
+    were final, at Visa one that may be approved in part, and at Mastercard a verification. That both mark it is quoted
+    by https://developer.cybersource.com/docs/cybs/en-us/api-fields/reference/all/so/api-fields/
+    auth-indicator-reply.html."""
     network = NETWORK_BY_BRAND.get(request.network_brand, "")
+    if not request.money:
+        return MASTERCARD_VERIFICATION if network == "Mastercard" else ""
+    estimated = request.authorization_kind == ESTIMATED_AUTHORIZATION
+    # An increment or a renewal is one more preauthorization (Mastercard Transaction Processing Rules, 2.9).
+    more = request.operation == "PA" and request.point_of_service.practice in _ON_AUTHORIZATIONS
     if network == "Visa":
         return VISA_AMOUNT_INDICATORS.get((estimated, request.asks_for_part), "")
-    return MASTERCARD_ESTIMATED if estimated and network == "Mastercard" else ""
+    return MASTERCARD_ESTIMATED if (estimated or more) and network == "Mastercard" else ""
 
 
 def _map_finality(request: AcquirerRequest) -> str:
-    """Mastercard's DE48 subelement 61: position 1, a part will do; 5, the authorization is final, as that of a refund
-    always is. Source: Mastercard Transaction Processing Rules, 2.12 and 2.13.1; docs/decisions/0131."""
+    """Mastercard's DE48 subelement 61: position 1, a part will do; 5, the authorization is final, as that of a debit
+    and of a refund always is. In Europe each has to be marked as final or as a preauthorization. Source: Mastercard
+    Transaction Processing Rules, 2.7, 2.12, 2.13.1, Europe Region 2.1; docs/decisions/0131, 0137."""
     if request.network_brand not in MASTERCARD_BRANDS:
         return ""
     part = request.asks_for_part and bool(request.money)
     gives_back = request.operation in ("RF", "CD") and not request.point_of_service.transfer
-    final = gives_back or request.authorization_kind == FINAL_AUTHORIZATION
+    is_debit = request.operation in ("DB", "RB")
+    final = gives_back or is_debit or (request.authorization_kind == FINAL_AUTHORIZATION and bool(request.money))
     return f"{part:d}000{final:d}" if part or final else ""
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from gateway.connectors.acquirer_message import external_success_code, parse_scheme_reference
+from gateway.connectors.acquirer_message import external_success_code, parse_scheme_reference, parse_transaction_link
 from gateway.connectors.iso8583 import response_codes
 from gateway.connectors.iso8583.iso_request import MESSAGE_KINDS, IsoRequest, OriginalMessage
 from gateway.connectors.iso8583.private_field import mask_private_parts, parse_private_field
@@ -65,6 +65,7 @@ def reply_from_answer(
         approved=granted,
         connector_tx_id=known.text(),
         network_reference=parse_scheme_reference(parts.get("network", "")) if grants else "",
+        transaction_link=parse_transaction_link(parts.get("link", "")) if grants else "",
         details={name: text for name, text in details.items() if text},
         avs=response_codes.map_avs_letter(_letter(parts.get("avs", ""), answer, _AVS_PLACE)),
         cvv=response_codes.map_cvv_letter(_letter(parts.get("cvv", ""), answer, _CVV_PLACE)),

@@ -274,9 +274,11 @@ def _apply_to_batch(one: StatementEntry, taken: _IntakeResult) -> None:
 
 def _move_orders(orders: QuerySet[BankOrder], one: StatementEntry, taken: _IntakeResult) -> None:
     """Move each order by the state in which its lock finds it, but those that the entry spares: a status of a reversal
-    or a request names the order behind it."""
+    or a request names the order behind it. One that is called pending then waits for a word of its own."""
     for payment, behind in list(orders.order_by("payment").values_list("pk", "original_payment")):
         if payment in one.spared or behind in one.spared:
+            if not one.spared.get(payment, True):
+                order_records.mark_undecided(payment)
             continue
         if (order := order_records.lock_bank_order(payment)) is not None:
             _move_order(order, one, taken)
@@ -291,6 +293,7 @@ def _move_order(order: BankOrder, one: StatementEntry, taken: _IntakeResult) -> 
         taken.find(f"{where}: {one.amount} {one.currency}, the order was {order.amount} {order.currency}")
         return
     if one.entry_type is EntryType.ACCEPTED:
+        order_records.clear_undecided(order)
         return
     if _rejects_the_copy(one, order.file):
         taken.find(f"{where}: the bank has had its file before, which counts for nothing")

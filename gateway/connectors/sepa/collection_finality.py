@@ -1,6 +1,7 @@
 """Finality without a statement: collections count as paid after the account's number of days.
 
-Not those that the bank was asked to cancel. Source: docs/connectors/sepa.md (finalAfter).
+Not those that the bank was asked to cancel, nor those that it called pending in a batch that it rejected.
+Source: docs/connectors/sepa.md (finalAfter).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ MAX_FINALIZED_PER_RUN: Final = 500
 _DUE: Final = """
 SELECT o.payment FROM gateway_bankorder o JOIN gateway_merchant m ON m.id = o.merchant_id
 JOIN gateway_bankfile f ON f.id = o.file_id
-WHERE o.state = 'FILED' AND f.state = 'DELIVERED' AND o.final_at <= %(now)s + m.clock_offset
+WHERE o.state = 'FILED' AND f.state = 'DELIVERED' AND o.final_at <= %(now)s + m.clock_offset AND NOT o.undecided
     AND NOT EXISTS (SELECT FROM gateway_bankorder c
         WHERE c.original_payment = o.payment AND c.kind = 'CANCEL' AND c.state IN ('WAITING', 'FILED'))
     AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid)
@@ -49,6 +50,7 @@ def _finalize_collection(payment: UUID) -> bool:
     if (
         order is None
         or order.state != BankOrder.State.FILED
+        or order.undecided
         or _list_open_cancellations().filter(original_payment=payment).exists()
     ):
         return False
@@ -66,7 +68,11 @@ def _list_open_cancellations() -> QuerySet[BankOrder]:
 def next_collection_finality(merchant: Merchant) -> datetime | None:
     """When this merchant's next collection becomes final, by the merchant's clock."""
     rows = BankOrder.objects.filter(
-        merchant=merchant, state=BankOrder.State.FILED, final_at__isnull=False, file__state=BankFile.State.DELIVERED
+        merchant=merchant,
+        state=BankOrder.State.FILED,
+        final_at__isnull=False,
+        undecided=False,
+        file__state=BankFile.State.DELIVERED,
     ).exclude(Exists(_list_open_cancellations().filter(original_payment=OuterRef("pk"))))
     found: datetime | None = rows.order_by("final_at").values_list("final_at", flat=True).first()
     return found

@@ -281,6 +281,17 @@ def move_bank_order(
     record_order_event(order.pk, state, reason=reason, on=on, charges=charges, message=message)
 
 
+def mark_undecided(payment: UUID) -> None:
+    """Record of a filed order that the bank has called it pending in a batch or file that it rejected."""
+    BankOrder.objects.filter(pk=payment, state=BankOrderState.FILED).update(undecided=True)
+
+
+def clear_undecided(order: BankOrder) -> None:
+    """Record that the bank has accepted an order, which is locked, after it had called it pending."""
+    if order.undecided:
+        BankOrder.objects.filter(pk=order.pk).update(undecided=False)
+
+
 def record_order_event(
     payment: UUID,
     state: BankOrderState,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal, InvalidOperation
@@ -61,9 +61,9 @@ class StatementEntry:
     that it closes. ``account``: the IBAN of the booking. ``amount``: of the order, without ``charges``, which the bank
     booked with it. ``reason``: an ISO external code. ``status``: a whole file's, as the bank sends it. ``rest``: what
     is said of a batch holds for those of its orders that the message does not name. ``spared``: of a rejection, the
-    orders of which the same report says that they are not rejected; complete when its last entry has been read.
-    ``original``: the file of an order that a status report names. ``on``: the day of the booking; of a status, the day
-    on which its message was made.
+    orders of which the same report says that they are not rejected, and whether it accepts them; complete when its
+    last entry has been read. ``original``: the file of an order that a status report names. ``on``: the day of the
+    booking; of a status, the day on which its message was made.
     """
 
     entry_type: EntryType
@@ -78,7 +78,7 @@ class StatementEntry:
     account: str = ""
     status: str = ""
     rest: bool = False
-    spared: Set[UUID] = field(default=frozenset(), repr=False)
+    spared: Mapping[UUID, bool] = field(default_factory=dict, repr=False)
     original: str = ""
     case: str = ""
     where: str = ""
@@ -91,14 +91,14 @@ def parse_statement_entries(message: BankXmlMessage) -> Iterator[StatementEntry]
         return
     tell = {"pain.002": _status, "pacs.004": _return}.get(message.kind, _booking)
     original, made_on = "", None
-    spared: set[UUID] = set()
+    spared: dict[UUID, bool] = {}
     for record in message.records:
         if record.level == "GrpHdr" and message.kind == "pain.002":
             made_on = _date(record.first("CreDtTm"))
         if record.level == "OrgnlGrpInfAndSts":
             original = record.first("OrgnlMsgId")
         if record.level == "TxInfAndSts" and (order := _spared_order(record)) is not None:
-            spared.add(order)
+            spared[order] = _entry_type_of_status(record.first("TxSts")) is EntryType.ACCEPTED
         for one in tell(record):
             dated = replace(one, on=made_on) if made_on is not None else one
             if one.order is not None:

@@ -33,7 +33,7 @@ STATEMENTS = {
     "a registration": (3, 2),
     "a payment that registers": (3, 2),
     "a one-click payment": (4, 2),
-    "a draw on an agreement with limits": (7, 2),
+    "a draw on an agreement with limits": (6, 2),
     "a registration that is read": (2, 0),
     "a registration that is updated": (3, 1),
     "a registration that is deleted": (3, 1),

@@ -64,6 +64,7 @@ ACCEPTED = PROOF | {"threeDSecure.eci": "07", "threeDSecure.authenticationStatus
 """The issuer accepted the exemption that challengeIndicator asks for."""
 CRYPTOGRAM = Secret("AAACAgSRBklmQCFgMpEGAAAAAAA=")
 FIRST = {f"{INSTRUCTION}.initialTransactionId": "483296210004567"}
+LINK = "Z0fE_2qV-3pWft4vHt7Ki6"
 
 
 def merchants(**words: str) -> dict[str, str]:
@@ -114,6 +115,9 @@ SITUATIONS: Mapping[str, Mapping[str, Any]] = {
     "merchant: resubmission": {"means": STORED, "parameters": merchants(industryPractice="RESUBMISSION")},
     "merchant: delayed charge": {"means": STORED, "parameters": merchants(industryPractice="DELAYED_CHARGES")},
     "merchant: no-show": {"means": STORED, "parameters": merchants(industryPractice="NO_SHOW")},
+    "merchant: subscription, Mastercard": mastercard(
+        means=replace(MASTER_CARD, cvv=None), parameters=merchants(type="RECURRING", agreementId=LINK)
+    ),
     "increment": {
         "operation": "PA", "means": STORED, "reference": REFERENCE.text(),
         "original": continue_point_of_service(CIT, "INCREMENTAL_AUTH"),
@@ -122,7 +126,15 @@ SITUATIONS: Mapping[str, Mapping[str, Any]] = {
         "operation": "PA", "means": STORED, "reference": REFERENCE.text(),
         "original": continue_point_of_service(CIT, "REAUTHORIZATION"),
     },
+    "increment, Mastercard": mastercard(
+        operation="PA", means=replace(MASTER_CARD, cvv=None), reference=REFERENCE.text(),
+        original=continue_point_of_service(PointOfService(link=LINK), "INCREMENTAL_AUTH"),
+    ),
     "capture": {"operation": "CP", "means": STORED, "reference": REFERENCE.text(), "original": CIT},
+    "capture, Mastercard": mastercard(
+        operation="CP", means=replace(MASTER_CARD, cvv=None), reference=REFERENCE.text(),
+        original=PointOfService(link=LINK),
+    ),
     "capture after a renewal": {
         "operation": "CP", "means": STORED, "reference": RENEWAL.text(), "original": CIT, "at": LATER,
     },
@@ -205,6 +217,10 @@ SITUATIONS: Mapping[str, Mapping[str, Any]] = {
         "known_transaction_id": replace(REFERENCE, operation="DB", amount=2_000).text(),
     },
     "account verification": {"operation": "RG", "amount": "0.00", "stores": True},
+    "account verification, Mastercard": mastercard(operation="RG", amount="0.00", stores=True),
+    "taken back: an account verification without an answer": {
+        "void": True, "operation": "RG", "amount": "0.00", "stores": True, "reversal_reason": ReversalReason.TIMEOUT,
+    },
 }  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -26,6 +27,7 @@ from gateway.outbound import CallOutcome
 from tests.gateway.notifications.test_claims import HOUR, SECOND, make_delivery, make_endpoint
 from tests.support.fixtures import BY, Shop
 from tests.support.office import person
+from tests.support.threads import at_once
 
 pytestmark = pytest.mark.django_db
 NOON = datetime(2026, 5, 14, 12, 0, tzinfo=UTC)
@@ -48,6 +50,22 @@ def test_a_merchant_has_so_many_endpoints_and_no_more(shop: Shop, stranger: Shop
     with pytest.raises(InvalidEndpointError, match="at most 2"):
         made(shop)
     assert WebhookEndpoint.objects.filter(merchant=shop.merchant).count() == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_many_endpoints_made_at_once_the_last_places_alone_are_taken(committed: Shop, monkeypatch: Any) -> None:
+    """Who counts second counts the first one's too."""
+    monkeypatch.setattr(endpoints, "MAX_ENDPOINTS", 2)
+
+    def make(number: int) -> bool:
+        try:
+            made(committed, f"{URL}/{number}")
+        except InvalidEndpointError:
+            return False
+        return True
+
+    assert sorted(at_once(*(partial(make, number) for number in range(6)))) == [False] * 4 + [True] * 2
+    assert WebhookEndpoint.objects.filter(merchant=committed.merchant).count() == 2
 
 
 def test_a_kind_that_is_named_twice_counts_once(shop: Shop) -> None:

@@ -135,14 +135,13 @@ def test_a_tick_takes_up_further_runs_until_its_time_is_over(committed: Shop, mo
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_approved_run_is_six_statements(committed: Shop) -> None:
-    """The job and what is above it, its card and agreement, the brand that the agreement began with; the beginning, the
-    end, and the run that is paid."""
+def test_an_approved_run_is_five_statements(committed: Shop) -> None:
+    """The job and what is above it, its card and agreement; the beginning, the end, and the run that is paid."""
     job = Job.objects.get(pk=started(committed.api, store_card(committed.api)).id)
     make_due(committed.merchant)
     with statements() as seen:
         assert job_runs.run_job(job.pk, job.sequence)
-    assert (len(seen), seen.commits) == (6, 3), seen
+    assert (len(seen), seen.commits) == (5, 3), seen
     assert JobRun.objects.get().state == "PAID"
 
 

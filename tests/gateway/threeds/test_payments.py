@@ -411,9 +411,9 @@ def test_the_risk_amount_is_authenticated_and_the_amount_is_paid(api: Api) -> No
 
 def test_the_banks_page_shows_the_merchants_hints(api: Api) -> None:
     """B11.12."""
-    answer = buy(api, **{"threeDSecure.authenticationInd": "SPLIT_SHIPMENT", "threeDSecure.npa": "true"})
+    answer = buy(api, **{"threeDSecure.authenticationInd": "ADD_CARD", "threeDSecure.npa": "true"})
     page = words(Shopper.of(answer).open())
-    assert "threeDSRequestorAuthenticationInd 08" in page
+    assert "threeDSRequestorAuthenticationInd 04" in page
     assert "messageCategory 02" in page
 
 
@@ -563,6 +563,25 @@ def test_the_method_page_gives_no_more_time(api: Api) -> None:
     move_clock(api, 5 * 60)
     Shopper.of(answer).post(completed="Y")
     assert Authentication.objects.get().deadline == before == Suspension.objects.get().deadline
+
+
+def test_an_authentication_that_ended_while_its_bank_was_asked_stays_ended(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its deadline passed, and its payment was declined for it: a late proof changes nothing any more."""
+    buy(api, METHOD)
+    ident, send = Authentication.objects.get().id, server._send_areq
+
+    def send_late(row: Authentication, *more: Any) -> Authentication:
+        server.expire_authentication(ident)
+        return send(row, *more)
+
+    monkeypatch.setattr(server, "_send_areq", send_late)
+    outcome = server.complete_method(ident, completed=True)
+    row = Authentication.objects.get()
+    assert (row.step, row.trans_status, row.proof_sealed) == ("done", "N", None)
+    assert row.code
+    assert outcome == server.complete_method(ident, completed=True)
 
 
 def test_the_channel_says_how_long_the_shopper_may_take(api: Api, channel: Channel) -> None:

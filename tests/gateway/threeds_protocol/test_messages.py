@@ -142,7 +142,6 @@ BROWSER_FIELDS = {
     "customer.browser.timezone": "browserTZ",
     "customer.browser.userAgent": "browserUserAgent",
     "customer.browser.screenColorDepth": "browserColorDepth",
-    "customer.ip": "browserIP",
 }
 ELSEWHERE = {
     "billing.street1": "billAddrLine1",
@@ -154,7 +153,6 @@ ELSEWHERE = {
     "threeDSecure.merchant.url": "threeDSRequestorURL",
     "threeDSecure.challengeIndicator": "threeDSRequestorChallengeInd",
     "standingInstruction.frequency": "recurringFrequency",
-    "standingInstruction.numberOfInstallments": "purchaseInstalData",
 }
 
 
@@ -348,6 +346,14 @@ def test_a_number_of_instalments_is_sent_as_far_as_the_protocol_takes_it(
     assert find_areq_faults(message) == []
 
 
+@pytest.mark.parametrize("kind", ["RECURRING", "UNSCHEDULED", ""])
+def test_only_instalments_have_a_number_of_instalments(kind: str) -> None:
+    """EMV 3-D Secure v2.2.0, table A.1, Instalment Payment Data: left out of any other authentication."""
+    for channel in ("browser", "requestor"):
+        given = CHANNELS[channel] | AGREED | ({"standingInstruction.type": kind} if kind else {})
+        assert "purchaseInstalData" not in complete(given)
+
+
 @pytest.mark.parametrize(
     ("phone", "written"),
     [
@@ -417,16 +423,79 @@ def test_countries_and_dates_are_written_as_emv_does() -> None:
 
 @pytest.mark.parametrize("word", AUTHENTICATION_IND)
 def test_every_authentication_indicator_has_its_number(word: str) -> None:
-    """B11.9, B11.12."""
-    sent = build_areq(ask(AGREED | {"threeDSecure.authenticationInd": word}))
-    assert sent["threeDSRequestorAuthenticationInd"] == AUTHENTICATION_IND[word]
-    assert build_areq(ask({"threeDSecure.authenticationInd": "_DELAYED_SHIPMENT"})) != build_areq(ask())
+    """B11.9, B11.12. 2.2.0 has 01 to 06; a directory server would answer 203, and the payment be declined for it."""
+    for version in ("2.1.0", "2.2.0"):
+        sent = complete(COMPLETE | AGREED | {"threeDSecure.authenticationInd": word}, version=version)
+        assert sent["threeDSRequestorAuthenticationInd"] == AUTHENTICATION_IND[word]
+        assert find_areq_faults(sent) == []
+    for newer in ("07", "08", "09", "10"):
+        wrong = complete(COMPLETE) | {"threeDSRequestorAuthenticationInd": newer}
+        assert find_areq_faults(wrong) == [("203", "threeDSRequestorAuthenticationInd")]
+
+
+@pytest.mark.parametrize(
+    ("name", "sent"),
+    [
+        ("Zoë Łukasz", "Zoe Lukasz"),
+        ("Jose\u0301 Müller-O’Neill", "Jose Muller-O'Neill"),
+        ("李小龙", "Li Xiao Long"),
+        ("J.", "J."),
+        ("\U0001f600\U0001f600\U0001f600", None),
+        ("", None),
+    ],
+)
+def test_a_holders_name_is_sent_in_the_characters_that_the_protocol_takes(name: str, sent: str | None) -> None:
+    """Table A.1, Cardholder Name: directory servers answer others with 203, and the shopper was declined for it."""
+    message = complete(COMPLETE, holder=name)
+    assert message.get("cardholderName") == sent
+    assert find_areq_faults(message) == []
+    assert find_areq_faults(message | {"cardholderName": "Zoë"}) == [("203", "cardholderName")]
+
+
+@pytest.mark.parametrize(
+    ("address", "sent"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("2001:db8::1", "2001:0db8:0000:0000:0000:0000:0000:0001"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("unknown", None),
+        ("192.0.2.7, 198.51.100.1", None),
+    ],
+)
+def test_a_browsers_address_is_written_as_the_protocol_has_it_or_left_out(address: str, sent: str | None) -> None:
+    """Table A.1, Browser IP Address: eight groups of IPv6. Our parameter takes any text."""
+    message = complete(COMPLETE | {"customer.ip": address})
+    assert message.get("browserIP") == sent
+    assert find_areq_faults(message) == []
 
 
 @pytest.mark.parametrize("word", THREE_RI_IND)
 def test_every_requestor_initiated_kind_has_its_number(word: str) -> None:
     """B11.9."""
     assert build_areq(ask(AGREED | {"threeDSecure.threeRIInd": word}))["threeRIInd"] == THREE_RI_IND[word]
+
+
+@pytest.mark.parametrize("version", ["2.1.0", "2.2.0"])
+@pytest.mark.parametrize(
+    ("number", "indicator"), [("12", "02"), ("1", "11"), ("", "11")], ids=["whole", "of one", "without a number"]
+)
+def test_a_requestors_own_of_an_instalment_has_its_own_kind(number: str, indicator: str, version: str) -> None:
+    """Table A.1, 3RI Indicator: 02, which needs what 03 of a cardholder's own needs."""
+    given = CHANNELS["requestor"] | {"standingInstruction.type": "INSTALLMENT", "threeDSecure.npa": "true"}
+    given |= {"standingInstruction.numberOfInstallments": number} if number else {}
+    sent = complete(given, version=version)
+    assert sent["threeRIInd"] == indicator
+    assert sent.get("purchaseInstalData") == (number if indicator == "02" else None)
+    known = is_requestor_kind_known(version, given)
+    assert known is (version == "2.2.0" or indicator == "02")
+    assert (find_areq_faults(sent) == []) is known
+
+
+def test_the_merchant_alone_wishes_for_no_challenge_and_none_away() -> None:
+    """Table A.1: threeDSRequestorChallengeInd is for APP and BRW."""
+    asked = complete(CHANNELS["requestor"] | {"threeDSecure.challengeIndicator": "02"}, challenge_indicator="04")
+    assert "threeDSRequestorChallengeInd" not in asked
+    assert find_areq_faults(asked | {"threeDSRequestorChallengeInd": "02"}) == [("203", "threeDSRequestorChallengeInd")]
 
 
 @pytest.mark.parametrize("npa", [{}, {"threeDSecure.npa": "true"}], ids=["PA", "NPA"])
@@ -585,18 +654,15 @@ def test_what_2_1_cannot_say_of_a_requestors_own_authentication_is_not_sent(kind
 
 
 def test_what_2_1_does_not_have_is_left_out_of_its_request() -> None:
-    """2.1.0 has no decoupled authentication, and threeDSRequestorAuthenticationInd 01 to 06 only: a directory server
-    would answer 203, and the payment be declined for it. https://docs.3dsecure.io/3dsv2/differences.html;
-    https://developer.cybersource.com/docs/cybs/en-us/api-fields/reference/all/so/api-fields/
-    cons-auth-info-strong-auth-auth-indicator.html."""
-    wishes = {"threeDSecure.decoupled": "true", "threeDSecure.authenticationInd": "BILLING_AGREEMENT"}
+    """2.1.0 has no decoupled authentication: a directory server would answer 203, and the payment be declined for it.
+    https://docs.3dsecure.io/3dsv2/differences.html."""
+    wishes = {"threeDSecure.decoupled": "true"}
     sent = complete(COMPLETE | wishes, version="2.1.0")
     assert find_areq_faults(sent) == []
-    assert sent["threeDSRequestorAuthenticationInd"] == "01"
-    assert find_areq_faults(sent | {"threeDSRequestorAuthenticationInd": "07"}) != []
+    assert "threeDSRequestorDecReqInd" not in sent
     newer = complete(COMPLETE | wishes)
     assert find_areq_faults(newer) == []
-    assert (newer["threeDSRequestorAuthenticationInd"], newer["threeDSRequestorDecReqInd"]) == ("07", "Y")
+    assert newer["threeDSRequestorDecReqInd"] == "Y"
 
 
 def test_an_accepted_exemption_has_the_indicator_of_its_network() -> None:

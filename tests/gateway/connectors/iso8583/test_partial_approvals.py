@@ -37,7 +37,7 @@ def pay(shop: Shop, payment_type: str = "DB", **sent: str) -> Answer:
 @pytest.mark.parametrize(("setting", "told"), [("request", True), ("accept", False), ("decline", False)])
 @pytest.mark.parametrize(("card", "payment_type", "part", "value"), [
     (VISA, "DB", "40", "1"), (VISA, "PA", "40", "3"),
-    (MASTERCARD, "DB", "61", "10000"), (MASTERCARD, "PA", "61", "10000"),
+    (MASTERCARD, "DB", "61", "10001"), (MASTERCARD, "PA", "61", "10000"),
 ])  # fmt: skip
 def test_the_issuer_is_told_that_a_part_will_do_where_the_channel_asks_for_it(
     shop: Shop, host: IsoHost, card: str, payment_type: str, part: str, value: str, setting: str, told: bool
@@ -74,6 +74,18 @@ def test_a_reversal_without_an_answer_is_repeated_with_the_same_reason(shop: Sho
     assert told["PartialApproval"] == "approved for 5.00 of 10.00 EUR; the approval was reversed"
     assert told["AcquirerResponse"] == "10"
     assert (host.holds, {message["39"] for message in host.seen("0420") + host.seen("0421")}) == (0, {"17"})
+
+
+def test_the_reversal_and_its_repeat_have_mastercards_link_to_the_approval(shop: Shop, host: IsoHost) -> None:
+    """Mastercard Transaction Processing Rules, 2.11.1: of each 0400 and 0420."""
+    link = "Z0fE_2qV-3pWft4vHt7Ki6"
+    host.answers = {"48": f"6422{link}"}
+    host.next("0420", "lost", arrives=False)
+    pay(shop, "PA", card__number=MASTERCARD, paymentBrand="MASTER")
+    assert recover_after(120).settled == 1
+    sent = [dict(split_parts(message["48"])).get("64") for message in (*host.seen("0420"), *host.seen("0421"))]
+    assert len(sent) > 1
+    assert set(sent) == {link}
 
 
 def test_a_rebill_in_part_is_refused_too(shop: Shop, host: IsoHost) -> None:

@@ -13,6 +13,8 @@ from tests.support.recovery import recover_after
 
 OK = "000.100.112"
 NETWORK = "380912345678901"
+LINK, OTHER_LINK = "Z0fE_2qV-3pWft4vHt7Ki6", "e7R9d3L2-Q9vS6pP1_WzEh"
+MASTERCARD = {"paymentBrand": "MASTER", "card.number": "5454545454545454"}
 CARD = {"card.number": "4200000000000000", "card.expiryMonth": "05", "card.expiryYear": "2034", "testMode": "EXTERNAL"}
 MERCHANTS = {"standingInstruction.mode": "REPEATED", "standingInstruction.source": "MIT"}
 
@@ -146,10 +148,85 @@ def test_a_card_is_marked_when_it_is_stored_and_each_time_it_is_used(shop: Shop,
     ]
 
 
+def tell_link(host: IsoHost, link: str) -> None:
+    host.answers = {"48": f"6315{NETWORK}6422{link}"}
+
+
+def mastercard(**more: str | None) -> dict[str, str | None]:
+    return {name.replace(".", "__"): text for name, text in MASTERCARD.items()} | more
+
+
+@pytest.mark.parametrize("ids", Channel.AgreementIds)
+def test_mastercard_is_told_the_link_to_the_first_transaction_of_an_agreement(
+    shop: Shop, host: IsoHost, ids: Channel.AgreementIds
+) -> None:
+    """Mandatory since October 2026: what the first answer told goes with each payment that the merchant initiates, and
+    what follows such a payment has the link of that one. The merchant is told it as agreementId."""
+    Channel.objects.filter(pk=shop.channel.pk).update(agreement_ids=ids)
+    tell_link(host, LINK)
+    begins = {"standingInstruction__mode": "INITIAL", "standingInstruction__type": "UNSCHEDULED"}
+    first = pay(shop, createRegistration="true", **mastercard(**begins))
+    assert first.body["standingInstruction"]["agreementId"] == LINK
+    tell_link(host, OTHER_LINK)
+    later = pay_with(shop, first.body["registrationId"], "PA", **MERCHANTS)
+    assert parts(host.seen("0100")[-1])["link"] == LINK
+    assert shop.api.follow(later.id, "CP", "20.00").code == OK
+    assert shop.api.follow(later.id, "RV", "30.00").code == OK
+    assert [parts(host.seen(mti)[-1])["link"] for mti in ("0220", "0400")] == [OTHER_LINK] * 2
+    named = {f"standingInstruction__{name.rpartition('.')[2]}": value for name, value in MERCHANTS.items()}
+    named |= {"standingInstruction__agreementId": LINK}
+    if ids != Channel.AgreementIds.ONLY:
+        reference = first.body["standingInstruction"]["initialTransactionId"]
+        named |= {"standingInstruction__initialTransactionId": reference}
+    pay(shop, **mastercard(card__cvv=None, **named))
+    assert parts(host.seen("0200")[-1])["link"] == LINK
+
+
+def test_a_payment_that_is_followed_is_named_by_its_own_link(shop: Shop, host: IsoHost) -> None:
+    """Captures, increments, refunds and reversals; a rebill names it too, and is named by its own."""
+    tell_link(host, LINK)
+    held, paid = pay(shop, "PA", **mastercard()), pay(shop, "DB", **mastercard())
+    assert "link" not in parts(host.seen("0100")[0])
+    assert "link" not in parts(host.seen("0200")[0])
+    raised = shop.api.follow(held.id, "PA", "10.00", standingInstruction__industryPractice="INCREMENTAL_AUTH")
+    assert raised.code == OK
+    assert shop.api.follow(held.id, "CP", "20.00").code == OK
+    assert shop.api.follow(paid.id, "RF", "5.00").code == OK
+    tell_link(host, OTHER_LINK)
+    again = shop.api.follow(paid.id, "RB", "5.00")
+    assert shop.api.follow(again.id, "RF", "5.00").code == OK
+    sent = [host.seen("0100")[1], host.seen("0220")[0], *host.seen("0200")[1:]]
+    assert [parts(message)["link"] for message in sent] == [LINK, LINK, LINK, LINK, OTHER_LINK]
+
+
+def test_a_stored_cards_link_is_told_where_no_agreement_was_made(shop: Shop, host: IsoHost) -> None:
+    """An account verification's, too; a plain purchase with the stored card names none."""
+    tell_link(host, LINK)
+    stored = shop.api.post("/v1/registrations", {**CARD, **MASTERCARD, "card.cvv": "123"}).id
+    pay_with(shop, stored, "DB", **MERCHANTS)
+    pay_with(shop, stored, "DB")
+    assert [parts(message).get("link") for message in host.seen("0200")] == [LINK, None]
+
+
+def test_other_networks_and_ids_of_other_forms_are_no_links(shop: Shop, host: IsoHost) -> None:
+    tell_link(host, LINK)
+    begins = {"standingInstruction__mode": "INITIAL", "standingInstruction__type": "UNSCHEDULED"}
+    visa = pay(shop, createRegistration="true", **begins)
+    pay_with(shop, visa.body["registrationId"], "DB", **MERCHANTS)
+    tell_link(host, LINK[:-1] + "!")
+    odd = pay(shop, createRegistration="true", **mastercard(**begins))
+    pay_with(shop, odd.body["registrationId"], "DB", **MERCHANTS)
+    Channel.objects.filter(pk=shop.channel.pk).update(agreement_ids=Channel.AgreementIds.BOTH)
+    own = pay(shop, createRegistration="true", **mastercard(**begins))
+    assert own.body["standingInstruction"]["agreementId"].startswith("A")
+    pay_with(shop, own.body["registrationId"], "DB", **MERCHANTS)
+    assert not [message for message in host.seen("0200") if "link" in parts(message)]
+
+
 def test_where_agreement_ids_alone_are_told_the_network_gets_its_reference_all_the_same(
     shop: Shop, host: IsoHost
 ) -> None:
-    """No message has room for an agreementId, so the first transaction's reference goes along."""
+    """An agreementId of ours means nothing to a network, so the first transaction's reference goes along."""
     Channel.objects.filter(pk=shop.channel.pk).update(agreement_ids=Channel.AgreementIds.ONLY)
     first = pay(shop, standingInstruction__mode="INITIAL", standingInstruction__type="UNSCHEDULED")
     agreement = first.body["standingInstruction"]["agreementId"]

@@ -129,6 +129,27 @@ def test_an_order_that_a_report_does_not_reject_is_not_rejected_with_its_batch_o
     assert state(paid[1]) == "BOOKED"
 
 
+@pytest.mark.parametrize("of_file", [False, True])
+@pytest.mark.parametrize(("said", "paid_by_days"), [("PDNG", False), ("ACSP", True)])
+def test_days_do_not_pay_an_order_that_is_pending_in_a_rejected_batch_or_file(
+    shop: Shop, outbox: Path, said: str, paid_by_days: bool, of_file: bool
+) -> None:
+    """The bank has rejected the batch and decides of this one later: its silence says nothing, its acceptance does."""
+    sepa.account_at_bank(shop.channel, finalAfter="5")
+    paid, file = filed(shop, "1.00", "2.00")
+    batch = BankOrder.objects.get(pk=paid[0]).batch
+    told = sepa.status(file.message_id, group="RJCT" if of_file else "PART", orders={paid[1]: (said, "")})
+    within = f"<OrgnlPmtInfId>{file.message_id}-1</OrgnlPmtInfId>"
+    status = "" if of_file else "<PmtInfSts>RJCT</PmtInfSts>"
+    sepa.take(told.replace(within, f"<OrgnlPmtInfId>{batch}</OrgnlPmtInfId>{status}"))
+    pass_time(shop.api, days=30)
+    assert [state(one) for one in paid] == ["REJECTED", "BOOKED" if paid_by_days else "FILED"]
+    if not paid_by_days:
+        sepa.take(sepa.status(file.message_id, group="PART", orders={paid[1]: ("ACSC", "")}, number=2))
+        registry.run_timer_now("bank days")
+        assert state(paid[1]) == "BOOKED"
+
+
 def test_a_rejected_batch_with_one_order_named_gives_back_none_that_is_booked(banked: Shop, outbox: Path) -> None:
     """Some banks report a return so, long after the others were paid."""
     paid, file = filed(banked, "1.00", "2.00")
