@@ -53,15 +53,16 @@ RENEWED_LAST4: Final = "0006"
 """Of the number that the simulated updater gives in place of NEW_NUMBER."""
 BLOCKING: Final = frozenset({"CLOSED", "CONTACT_HOLDER"})
 CHANGING: Final = frozenset(SAID.values())
+OWN_SHARE: Final = 0.6
+FOLLOWED_SHARE: Final = 0.4
 BY_FILE_SHARE: Final = 0.4
 """Stored cards that the merchant does not charge on its own, so that a file asks about them first."""
 NETWORK_SHARE: Final = 0.5
 AFTER_EVENT: Final = {"SUSPENDED": "SUSPENDED", "RESUMED": "ACTIVE", "REPLACED": "ACTIVE"}
 USED, DECLINED_TOKEN = "USED", "DECLINED"
-_DOCUMENT: Final = {
+DOCUMENT: Final = {
     "acquirers": {"accounts": [{"connector": "stub", "merchant": "STUB-stored"}]},
-    "networkTokens": True,
-    "accountUpdater": True,
+    "channel": {"networkTokens": True, "accountUpdater": True},
 }
 _NAME: Final = "Stored cards"
 _CIT: Final = {"standingInstruction.mode": "INITIAL", "standingInstruction.source": "CIT"}
@@ -161,8 +162,66 @@ class Facts:
     charges: Sequence[Charge] = ()
     cards: Sequence[StoredCard] = ()
     updates: Sequence[Update] = ()
-    stored: Mapping[str, str] = field(default_factory=dict)
-    events: Mapping[str, str] = field(default_factory=dict)
+    stored: dict[str, str] = field(default_factory=dict)
+    events: dict[str, str] = field(default_factory=dict)
+
+
+class Shopper:
+    """Stores cards, charges them, and is the network of some tokens. ``stored`` and ``events`` as in Facts."""
+
+    def __init__(self, client: Client, dice: random.Random, ended: threading.Event) -> None:
+        self.stored: dict[str, str] = {}
+        self.events: dict[str, str] = {}
+        self._client, self._dice, self._ended = client, dice, ended
+
+    def use_card(self, order: str, card: str = "") -> None:
+        """A card is stored, and charged some times; what was taken is given back now and then."""
+        dice, client = self._dice, self._client
+        card = card or dice.choices([row[0] for row in CARDS], [row[1] for row in CARDS])[0]
+        fields = {"paymentBrand": "VISA", "card.number": card, "card.holder": "Jane Jones", "card.expiryMonth": "05"}
+        fields |= {"card.expiryYear": "2034", "testMode": "EXTERNAL", **_CIT}
+        stored = client.pay(order, fields, path="/v1/registrations")
+        if stored is None or not stored.is_approved:
+            return
+        self.stored[stored.id] = card
+        waits_for_file = dice.random() < BY_FILE_SHARE
+        for turn in range(dice.randint(3, 6)):
+            if self._ended.is_set():
+                return
+            if turn == 1 and card == PLAIN and dice.random() < NETWORK_SHARE:
+                self._tell_of_token(stored.id)
+            time.sleep(dice.uniform(*PAUSE_S))
+            kind, name = dice.choice(("DB", "PA")), f"{order}-{turn}"
+            asked = {"amount": str(Decimal(dice.randint(1_000, 9_000)) / 100), "currency": "EUR", "paymentType": kind}
+            asked |= {"testMode": "EXTERNAL", "merchantTransactionId": name}
+            if not waits_for_file and dice.random() < OWN_SHARE:
+                asked |= _MIT
+            taken = self._settle(client.pay(name, asked, path=f"/v1/registrations/{stored.id}/payments"))
+            if taken is not None and dice.random() < FOLLOWED_SHARE:
+                what = "CP" if kind == "PA" else "RF"
+                client.pay(f"{name}-{what}", follow_up(what, taken.amount, order=f"{name}-{what}"), taken.id)
+
+    def _settle(self, told: Answer | None) -> Answer | None:
+        end = time.monotonic() + SETTLED_WITHIN_S
+        while told is not None and told.is_open and told.id and not self._ended.is_set() and time.monotonic() < end:
+            time.sleep(ASK_EVERY_S)
+            again = self._client.read(told.id)
+            told = again if again is not None and again.id else told
+        return told if told is not None and told.is_approved else None
+
+    def _tell_of_token(self, registration: str) -> None:
+        """Be the network: until the event is heard, or the card turns out to have no token yet."""
+        event = self._dice.choice(tuple(AFTER_EVENT))
+        for told in ("SUSPENDED", event) if event == "RESUMED" else (event,):
+            end = time.monotonic() + SETTLED_WITHIN_S
+            while not self._ended.is_set() and time.monotonic() < end:
+                answer = self._client.once(f"/v1/test/network-tokens/{registration}", {"event": told})
+                if answer is not None and answer.status == 200:
+                    self.events[registration] = told
+                    break
+                time.sleep(ASK_EVERY_S)
+            else:
+                return
 
 
 class StoredCards:
@@ -176,8 +235,7 @@ class StoredCards:
         self._stack, self._port, self._seed = stack, shop.port, seed
         self._opened: Opened | None = None
         self._ended = threading.Event()
-        self._stored: dict[str, str] = {}
-        self._events: dict[str, str] = {}
+        self._shoppers: dict[int, Shopper] = {}
         self._threads: list[threading.Thread] = []
         self._runs = self._killed = 0
         self._facts = Facts()
@@ -185,7 +243,7 @@ class StoredCards:
     # --- a duty ---------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        self._opened = open_shops(self._stack, [OpenedShop(name=_NAME, channels={_NAME: _DOCUMENT})], {})[_NAME]
+        self._opened = open_shops(self._stack, [OpenedShop(name=_NAME, channels={_NAME: DOCUMENT})], {})[_NAME]
         works: list[threading.Thread] = [
             threading.Thread(target=self._work, args=(number, random.Random(self._seed + number)), daemon=True)
             for number in range(CLIENTS)
@@ -216,12 +274,10 @@ class StoredCards:
     def findings(self, strikes: Sequence[Strike]) -> list[Finding]:
         assert self._opened is not None
         with self._stack.connect() as connection:
-            rows = [
-                connection.execute(statement, (self._opened.entity,)).fetchall()
-                for statement in (_PAYMENTS, _CARDS, _UPDATES)
-            ]
-        self._facts = read_facts(*rows, sent=read_sent(self._stack.acquirer_log()))
-        self._facts.stored, self._facts.events = self._stored, self._events
+            self._facts = load_facts(connection, self._opened.entity, self._stack.acquirer_log())
+        for shopper in self._shoppers.values():
+            self._facts.stored |= shopper.stored
+            self._facts.events |= shopper.events
         return find_all(self._facts)
 
     def told(self) -> str:
@@ -229,7 +285,7 @@ class StoredCards:
         uses = Counter(one.use or "none" for one in facts.charges if one.registration)
         said = Counter(f"{one.status}{' by file' if one.by_file else ''}" for one in facts.updates)
         return (
-            f"{len(facts.cards)} cards; tokens: {_count(uses)}; {len(self._events)} told by the network; "
+            f"{len(facts.cards)} cards; tokens: {_count(uses)}; {len(facts.events)} told by the network; "
             f"updater: {_count(said)}; files: {self._runs} runs, {self._killed} killed"
         )
 
@@ -247,62 +303,15 @@ class StoredCards:
 
     def _work(self, number: int, dice: random.Random) -> None:
         client, count = self._client(Journal(path=self.journals[number])), 0
+        shopper = self._shoppers[number] = Shopper(client, dice, self._ended)
         try:
             while not self._ended.is_set():
                 count += 1
-                self._use_card(client, dice, f"stored-{self._seed}-{number}-{count}")
+                shopper.use_card(f"stored-{self._seed}-{number}-{count}")
         except Exception as fault:
             self.broken.append(f"{self.name}, client {number}: {type(fault).__name__}: {fault}")
         finally:
             client.close()
-
-    def _use_card(self, client: Client, dice: random.Random, order: str) -> None:
-        """A card is stored, and charged some times; what was taken is given back now and then."""
-        card = dice.choices([row[0] for row in CARDS], [row[1] for row in CARDS])[0]
-        fields = {"paymentBrand": "VISA", "card.number": card, "card.holder": "Jane Jones", "card.expiryMonth": "05"}
-        fields |= {"card.expiryYear": "2034", "testMode": "EXTERNAL", **_CIT}
-        stored = client.pay(order, fields, path="/v1/registrations")
-        if stored is None or not stored.is_approved:
-            return
-        self._stored[stored.id] = card
-        waits_for_file = dice.random() < BY_FILE_SHARE
-        for turn in range(dice.randint(3, 6)):
-            if self._ended.is_set():
-                return
-            if turn == 1 and card == PLAIN and dice.random() < NETWORK_SHARE:
-                self._tell_of_token(client, dice, stored.id)
-            time.sleep(dice.uniform(*PAUSE_S))
-            kind, name = dice.choice(("DB", "PA")), f"{order}-{turn}"
-            asked = {"amount": str(Decimal(dice.randint(1_000, 9_000)) / 100), "currency": "EUR", "paymentType": kind}
-            asked |= {"testMode": "EXTERNAL", "merchantTransactionId": name}
-            if not waits_for_file and dice.random() < 0.6:
-                asked |= _MIT
-            taken = self._settle(client, client.pay(name, asked, path=f"/v1/registrations/{stored.id}/payments"))
-            if taken is not None and dice.random() < 0.4:
-                what = "CP" if kind == "PA" else "RF"
-                client.pay(f"{name}-{what}", follow_up(what, taken.amount, order=f"{name}-{what}"), taken.id)
-
-    def _settle(self, client: Client, told: Answer | None) -> Answer | None:
-        end = time.monotonic() + SETTLED_WITHIN_S
-        while told is not None and told.is_open and told.id and not self._ended.is_set() and time.monotonic() < end:
-            time.sleep(ASK_EVERY_S)
-            again = client.read(told.id)
-            told = again if again is not None and again.id else told
-        return told if told is not None and told.is_approved else None
-
-    def _tell_of_token(self, client: Client, dice: random.Random, registration: str) -> None:
-        """Be the network: until the event is heard, or the card turns out to have no token yet."""
-        event = dice.choice(tuple(AFTER_EVENT))
-        for told in ("SUSPENDED", event) if event == "RESUMED" else (event,):
-            end = time.monotonic() + SETTLED_WITHIN_S
-            while not self._ended.is_set() and time.monotonic() < end:
-                answer = client.once(f"/v1/test/network-tokens/{registration}", {"event": told})
-                if answer is not None and answer.status == 200:
-                    self._events[registration] = told
-                    break
-                time.sleep(ASK_EVERY_S)
-            else:
-                return
 
     def _ask_by_file(self, dice: random.Random) -> None:
         while not self._ended.wait(FILES_EVERY_S):
@@ -323,6 +332,12 @@ class StoredCards:
 
 
 # --- reading ------------------------------------------------------------------------------------------------------
+
+
+def load_facts(connection: psycopg.Connection[Any], entity: str, log: Iterable[Mapping[str, Any]]) -> Facts:
+    """What our books and the acquirer's ``log`` say of the channel ``entity``."""
+    rows = [connection.execute(statement, (entity,)).fetchall() for statement in (_PAYMENTS, _CARDS, _UPDATES)]
+    return read_facts(*rows, sent=read_sent(log))
 
 
 def read_sent(log: Iterable[Mapping[str, Any]]) -> dict[str, Sent]:
