@@ -27,6 +27,7 @@ from tests.faults.peers.duty import Peers
 from tests.faults.processes import eventually
 from tests.faults.report import say
 from tests.faults.stack import NotUpError, Stack
+from tests.faults.stored_cards import StoredCards
 
 FAULTS: Final = (*on_parts.FAULTS, *AWAY, *PEERS)
 GROUPS: Final = tuple(dict.fromkeys(fault.group for fault in FAULTS))
@@ -114,6 +115,7 @@ def run(stack: Stack, faults: Sequence[Fault], *, seconds: float, seed: int) -> 
     load = Load(stack.folder, shop=shop, seed=seed)
     owing = [duty(stack, shop, seed) for duty in duties.DUTIES]
     peers = next(duty for duty in owing if isinstance(duty, Peers))
+    stored = next(duty for duty in owing if isinstance(duty, StoredCards))
     stage.peers = peers
     if peers.missing:
         say(f"not tested: {', '.join(peers.missing)}")
@@ -132,8 +134,8 @@ def run(stack: Stack, faults: Sequence[Fault], *, seconds: float, seed: int) -> 
     waited = time.monotonic()
     eventually(lambda: _open(stack) == 0 and not any(duty.owed() for duty in owing), SETTLED_WITHIN_S, 0.5)
     waited_s = time.monotonic() - waited
-    journal = books.journal([*load.journals, *peers.journals, stack.folder / JOURNAL])
-    replays = replay(shop, peers, stack.folder, journal)
+    journal = books.journal([*load.journals, *peers.journals, *stored.journals, stack.folder / JOURNAL])
+    replays = replay(shop, (peers, stored), stack.folder, journal)
     return judge(
         stack,
         faults,
@@ -198,8 +200,11 @@ def strike(stage: Stage, faults: Sequence[Fault], load: Load, seconds: float) ->
     return strikes, hurt
 
 
-def replay(shop: races.Shop, peers: Peers, folder: Path, journal: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Every key that was answered, once more with the same request; what came back."""
+def replay(
+    shop: races.Shop, others: Sequence[Peers | StoredCards], folder: Path, journal: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Every key that was answered, once more with the same request; what came back. ``others``: duties with shops of
+    their own."""
     heard = audit.last_answers(journal)
     asked = {line["key"]: line for line in journal if line["kind"] == "asks" and line["key"] in heard}
     todo = list(asked.values())
@@ -207,7 +212,8 @@ def replay(shop: races.Shop, peers: Peers, folder: Path, journal: Sequence[Mappi
 
     def work(number: int) -> None:
         note = Journal(path=files[number])
-        clients = {one.name: one for one in (shop.client(note), shop.late_client(note), *peers.clients(note))}
+        own = [client for duty in others for client in duty.clients(note)]
+        clients = {one.name: one for one in (shop.client(note), shop.late_client(note), *own)}
         for line in todo[number::CLIENTS]:
             clients[line["shop"]].pay(line["key"], line["fields"], path=line["path"])
         for client in clients.values():

@@ -8,7 +8,18 @@ from decimal import Decimal
 from typing import Any, Final
 
 from tests.faults import audit_accounts, audit_exemptions, audit_shoppers
-from tests.faults.books import NO_MONEY, ZERO, Acquirer, Aside, Exchange, Payment, authorized, chains, hold
+from tests.faults.books import (
+    FURTHER_ATTEMPT,
+    NO_MONEY,
+    ZERO,
+    Acquirer,
+    Aside,
+    Exchange,
+    Payment,
+    authorized,
+    chains,
+    hold,
+)
 from tests.faults.client import is_approved, is_pending
 from tests.faults.finding import DOUBLED, LOST, NO_EVIDENCE, OPEN, OVER, REPLAY, SERVER_ERROR, UNANSWERED, Finding
 
@@ -175,7 +186,7 @@ def _unfounded(payment: Payment, acquirer: Acquirer, aside: Aside) -> str:
         return "" if order[0] in ("DECLINED", "CANCELLED", "EXPIRED") else f"the bank says {order[0]}"
     if payment.connector != STUB:
         return ""
-    if any(one.event in ("step_up", "cascade") for one in payment.moves) and ident in acquirer.declined:
+    if any(one.event in FURTHER_ATTEMPT for one in payment.moves) and ident in acquirer.declined:
         return ""  # the first attempt was declined, and the second did not arrive
     if "unreachable" in last.received:
         return "not delivered, we say, yet the acquirer has it" if ident in acquirer.first_seen else ""

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from tests.faults.books import NO_MONEY, Acquirer, Aside, Payment
+from tests.faults.books import FURTHER_ATTEMPT, NO_MONEY, Acquirer, Aside, Payment
 from tests.faults.finding import DECIDED, REGISTRATION, SECRET, TWICE, Finding
 from tests.faults.shoppers import NEVER_PASSED, PASSED
 
@@ -50,7 +50,7 @@ def asked_twice(books: Books, acquirer: Acquirer) -> list[Finding]:
             found.append(Finding(kind=TWICE, what=f"sent on {events['cascade']} times", payment=payment.id))
         if events["resume"] > 1 + events["step_up"]:
             found.append(Finding(kind=TWICE, what=f"resumed {events['resume']} times", payment=payment.id))
-        if sent > 1 + events["reroute"] + events["step_up"] + events["cascade"]:
+        if sent > 1 + events["reroute"] + sum(events[name] for name in FURTHER_ATTEMPT):
             found.append(Finding(kind=TWICE, what=f"{sent} exchanges submit it", payment=payment.id))
         if sum(move.status in ("APPROVED", "DECLINED") for move in payment.moves) > 1:
             found.append(Finding(kind=TWICE, what="it ended twice", payment=payment.id))

@@ -25,8 +25,8 @@ ISSUER_AUTHENTICATED = frozenset({"Y", "A"})
 """transStatus of an issuer that authenticated, so that an exemption was not applied."""
 RENEWS = "REAUTHORIZATION"
 """The practice of a PA that adds no amount."""
-FURTHER_ATTEMPT = frozenset({"step_up", "cascade"})
-"""Events after which a declined payment is authorized again, with a proof or at another account."""
+FURTHER_ATTEMPT = frozenset({"step_up", "cascade", "token_fallback"})
+"""Events after which a declined payment is authorized again: with a proof, at another account, with the card number."""
 REDIRECTED = frozenset({"ONLINETRANSFER", "WEBWALLET", "SHOPWALLET", "INVOICE"})
 
 

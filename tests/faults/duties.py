@@ -15,6 +15,7 @@ from tests.faults.finding import Finding
 from tests.faults.peers.duty import Peers
 from tests.faults.races import Shop
 from tests.faults.stack import Stack
+from tests.faults.stored_cards import StoredCards
 
 
 class Duty(Protocol):
@@ -40,5 +41,5 @@ class Duty(Protocol):
 
 
 DUTIES: Final[tuple[Callable[[Stack, Shop, int], Duty], ...]] = (
-    result_calls.ResultCalls, webhooks.Webhooks, jobs.Jobs, Peers,
+    result_calls.ResultCalls, webhooks.Webhooks, jobs.Jobs, Peers, StoredCards,
 )  # fmt: skip

@@ -19,9 +19,10 @@ UNANSWERED: Final = "never answered"
 SERVER_ERROR: Final = "answered 500"
 TOO_EARLY: Final = "before its time"
 EXEMPTION: Final = "exemption miscounted"
+OTHER_NUMBER: Final = "sent with another number"
 KINDS: Final = (
     LOST, DOUBLED, TWICE, OVER, NO_EVIDENCE, DECIDED, REGISTRATION, SECRET, OPEN, REPLAY, UNANSWERED,
-    SERVER_ERROR, TOO_EARLY, EXEMPTION,
+    SERVER_ERROR, TOO_EARLY, EXEMPTION, OTHER_NUMBER,
 )  # fmt: skip
 
 
