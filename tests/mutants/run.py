@@ -27,15 +27,15 @@ def main(arguments: list[str], out: TextIO = sys.stdout) -> int:
     parser.add_argument("--sample", type=int, default=SAMPLE, help=f"how many mutants (default: {SAMPLE})")
     parser.add_argument("--minutes", type=float, default=MINUTES, help=f"start no other after (default: {MINUTES:g})")
     parser.add_argument("--skip", type=int, default=0, help="leave out so many: an earlier run has tried them")
-    parser.add_argument("--again", type=Path, metavar="OUTPUT", help="leave out what died by an earlier run's output")
+    parser.add_argument("--lived", type=Path, metavar="OUTPUT", help="only what lived by an earlier run's output")
     parser.add_argument("--only", nargs="*", metavar="PATTERN", help="other modules, e.g. 'gateway/backoffice/*.py'")
     parser.add_argument("--list", action="store_true", help="show the sample, try nothing")
     options = parser.parse_args(arguments)
     parts = {"chosen": tuple(options.only)} if options.only else HEART
     chosen = choose(ROOT, modules(ROOT, parts), options.sample, options.seed)[options.skip :]
-    if options.again is not None:
-        died = list_dead(options.again.read_text())
-        chosen = [mutant for mutant in chosen if mutant.name not in died]
+    if options.lived is not None:
+        lived = list_lived(options.lived.read_text())
+        chosen = [mutant for mutant in chosen if mutant.name in lived]
     if options.list:
         for mutant in chosen:
             print(f"{mutant.name}\n{mutant.diff}\n", file=out)
@@ -79,10 +79,10 @@ def _say(mutant: Mutant, outcome: Outcome, out: TextIO) -> None:
     out.flush()
 
 
-def list_dead(output: str) -> set[str]:
-    """Names of the mutants that died by what a run printed: what is said of one last counts."""
+def list_lived(output: str) -> set[str]:
+    """Names of the mutants that lived by what a run printed: what is said of one last counts."""
     last = {name: word for word, name in _SAID.findall(output)}
-    return {name for name, word in last.items() if word != "LIVED"}
+    return {name for name, word in last.items() if word == "LIVED"}
 
 
 def table(outcomes: dict[Mutant, Outcome]) -> str:
