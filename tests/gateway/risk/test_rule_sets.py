@@ -16,6 +16,10 @@ def rule(name: str = "R", **then: Any) -> dict[str, Any]:
     return {"name": name, "when": WHEN, "then": then or {"score": 10}}
 
 
+def looking_at(field: str) -> dict[str, Any]:
+    return {**rule(), "when": {**WHEN, "field": field}}
+
+
 def document(**changes: Any) -> dict[str, Any]:
     return {"key": "web", "start": 5, "reviewFrom": 50, "declineFrom": 80, "rules": [rule()], **changes}
 
@@ -43,8 +47,8 @@ def test_a_stored_rule_set_has_its_key_and_its_version() -> None:
         ({"cvv": {"NN": "accept"}}, "cvv.NN", "must be one capital letter"),
         ({"cvv": {"N": "perhaps"}}, "cvv.N", "accept"),
         ({"cvv": []}, "cvv", "must be an object"),
-        ({"rules": [{**rule(), "when": {**WHEN, "field": "card.pan"}}]}, "rules[0].when.field", "must be one of"),
-        ({"rules": [{**rule(), "when": {**WHEN, "field": "transactionDueDate"}}]}, "rules[0].when.field", "is left out"),
+        ({"rules": [looking_at("card.pan")]}, "rules[0].when.field", "must be one of"),
+        ({"rules": [looking_at("transactionDueDate")]}, "rules[0].when.field", "is left out"),
     ],
 )  # fmt: skip
 def test_a_fault_is_told_at_its_path(changes: dict[str, Any], path: str, words: str) -> None:
