@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
+from uuid import UUID
 
 import pytest
 
 from gateway.core import clock
 from gateway.core.result_codes import ResultFamily, find_result_family
 from gateway.models import CardDecline
-from gateway.risk.retry_rules import ISSUER_STOPS, RETRY_LIMITS, STOP_CODES, find_issuer_stop, is_retry_forbidden
+from gateway.risk.retry_rules import (
+    ISSUER_STOPS,
+    RETRY_LIMITS,
+    STOP_CODES,
+    RetryWatch,
+    find_issuer_stop,
+    is_retry_forbidden,
+)
 from gateway.risk.risk_store import TIMER
 from gateway.scheduling import dunning
 from tests.support.client import Answer
@@ -43,6 +52,36 @@ def renew(shop: Shop, number: str = VISA) -> Answer:
 
 def advise(host: IsoHost, code: str, advice: str = "") -> None:
     host.next("0200", de39=code, **({"de48": f"84{len(advice):02}{advice}"} if advice else {}))
+
+
+@pytest.mark.parametrize(
+    ("code", "counted"),
+    [
+        ("800.100.155", True),
+        ("100.100.303", True),
+        ("300.100.100", True),
+        ("000.100.110", False),
+        ("900.100.100", False),
+        ("600.200.500", False),
+        ("800.300.101", False),
+        ("700.600.002", False),
+    ],
+)
+def test_declines_that_an_issuer_gave_are_counted(code: str, counted: bool) -> None:
+    """Of each family; what we or a processor refused is no issuer's word."""
+    written: list[dict[str, Any]] = []
+
+    class Write:
+        def insert(self, model: type[CardDecline], **row: Any) -> None:
+            written.append(row)
+
+    write: Any = Write()
+    watch = RetryWatch(
+        merchant=UUID(int=1), payment=UUID(int=2), key=b"K", network="Visa", merchant_initiated=False,
+        now=clock.real_now(),
+    )  # fmt: skip
+    watch.count(write, code, "")
+    assert [row["payment"] for row in written] == ([UUID(int=2)] if counted else [])
 
 
 @pytest.mark.parametrize(
