@@ -54,6 +54,23 @@ def advise(host: IsoHost, code: str, advice: str = "") -> None:
     host.next("0200", de39=code, **({"de48": f"84{len(advice):02}{advice}"} if advice else {}))
 
 
+def count_decline(code: str, advice: str = "") -> list[dict[str, Any]]:
+    """The rows that a decline of a card of Visa's writes."""
+    written: list[dict[str, Any]] = []
+
+    class Write:
+        def insert(self, model: type[CardDecline], **row: Any) -> None:
+            written.append(row)
+
+    write: Any = Write()
+    watch = RetryWatch(
+        merchant=UUID(int=1), payment=UUID(int=2), key=b"K", network="Visa", merchant_initiated=False,
+        now=clock.real_now(),
+    )  # fmt: skip
+    watch.count(write, code, advice)
+    return written
+
+
 @pytest.mark.parametrize(
     ("code", "counted"),
     [
@@ -69,19 +86,24 @@ def advise(host: IsoHost, code: str, advice: str = "") -> None:
 )
 def test_declines_that_an_issuer_gave_are_counted(code: str, counted: bool) -> None:
     """Of each family; what we or a processor refused is no issuer's word."""
-    written: list[dict[str, Any]] = []
+    assert [row["payment"] for row in count_decline(code)] == ([UUID(int=2)] if counted else [])
 
-    class Write:
-        def insert(self, model: type[CardDecline], **row: Any) -> None:
-            written.append(row)
 
-    write: Any = Write()
-    watch = RetryWatch(
-        merchant=UUID(int=1), payment=UUID(int=2), key=b"K", network="Visa", merchant_initiated=False,
-        now=clock.real_now(),
-    )  # fmt: skip
-    watch.count(write, code, "")
-    assert [row["payment"] for row in written] == ([UUID(int=2)] if counted else [])
+@pytest.mark.parametrize(
+    ("code", "advice", "stops", "hours"),
+    [
+        ("800.100.155", "", "", None),
+        ("800.100.155", "24", "card", 1),
+        ("800.100.155", "02", "merchant", 72),
+        ("800.100.165", "", "card", None),
+        ("800.100.165", "24", "card", None),
+        ("800.100.155", "21", "merchant", None),
+    ],
+)
+def test_a_stop_for_good_goes_before_a_wait(code: str, advice: str, stops: str, hours: int | None) -> None:
+    (row,) = count_decline(code, advice)
+    wait = row["retry_after"] - row["at"] if row["retry_after"] is not None else None
+    assert (row["stops"], wait) == (stops, timedelta(hours=hours) if hours is not None else None)
 
 
 @pytest.mark.parametrize(
