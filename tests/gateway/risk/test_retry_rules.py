@@ -19,7 +19,7 @@ from gateway.risk.retry_rules import (
     find_issuer_stop,
     is_retry_forbidden,
 )
-from gateway.risk.risk_store import TIMER
+from gateway.risk.risk_store import TIMER, find_earliest_retry
 from gateway.scheduling import dunning
 from tests.support.client import Answer
 from tests.support.clock import jump
@@ -104,6 +104,18 @@ def test_a_stop_for_good_goes_before_a_wait(code: str, advice: str, stops: str, 
     (row,) = count_decline(code, advice)
     wait = row["retry_after"] - row["at"] if row["retry_after"] is not None else None
     assert (row["stops"], wait) == (stops, timedelta(hours=hours) if hours is not None else None)
+
+
+def test_with_more_declines_than_a_limit_the_one_that_has_to_fall_out_decides(shop: Shop) -> None:
+    """Sixteen in as many days: Visa's fifteenth newest, two weeks old, leaves its thirty days in sixteen."""
+    now = clock.real_now()
+    for days in range(16):
+        CardDecline.objects.create(
+            merchant=shop.merchant, key=b"K", payment=UUID(int=days), at=now - timedelta(days=days)
+        )
+    assert find_earliest_retry(shop.merchant.pk, b"K", "Visa", now) == now + timedelta(days=16)
+    assert find_earliest_retry(shop.merchant.pk, b"K", "Mastercard", now) == now
+    assert find_earliest_retry(shop.merchant.pk, b"L", "Visa", now) == now
 
 
 @pytest.mark.parametrize(
