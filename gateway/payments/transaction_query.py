@@ -7,7 +7,7 @@ Source: Part B, Query; ruling D6; decision 0026.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -129,23 +129,33 @@ def _find_archived_page(query: TransactionQuery) -> TransactionPage:
         found = [one] if one is not None else []
     else:
         found = list_archived_orders(query.merchant, query.channel, query.transaction_id or "")
-    if query.linked:
-        found = list_archived_chains(query.merchant, query.channel, list({one.chain for one in found}))
-    unique = {
-        one.pk: one
-        for one in found
-        if (not query.types or one.payment_type in query.types)
-        and (not query.methods or one.method in query.methods)
-        and (query.start is None or one.created_at >= query.start)
-        and (query.end is None or one.created_at < query.end)
-    }
-    _check_linked_count(len(unique))
-    rows = sorted(unique.values(), key=lambda one: (one.created_at, one.pk), reverse=query.page is None)
+    newest_first = query.page is None
+    chosen = _sort_by_time(
+        (
+            one
+            for one in found
+            if query.transaction_id in (None, one.merchant_transaction_id)
+            and (not query.types or one.payment_type in query.types)
+            and (not query.methods or one.method in query.methods)
+            and (query.start is None or one.created_at >= query.start)
+            and (query.end is None or one.created_at < query.end)
+        ),
+        newest_first,
+    )
+    _check_linked_count(len(chosen))
+    offset = 0 if query.page is None else (query.page - 1) * query.limit
+    rows = chosen[offset : offset + query.limit]
+    if query.linked and rows:
+        rows = _sort_by_time(
+            list_archived_chains(query.merchant, query.channel, list({one.chain for one in rows})), newest_first
+        )
+        _check_linked_count(len(rows))
     prefetch_channels(rows)
-    if query.page is None:
-        return TransactionPage(payments=rows[: query.limit], pages=None)
-    begin = (query.page - 1) * query.limit
-    return TransactionPage(payments=rows[begin : begin + query.limit], pages=-(-len(rows) // query.limit))
+    return TransactionPage(payments=rows, pages=None if query.page is None else -(-len(chosen) // query.limit))
+
+
+def _sort_by_time(payments: Iterable[Payment], newest_first: bool) -> list[Payment]:
+    return sorted(payments, key=lambda one: (one.created_at, one.pk), reverse=newest_first)
 
 
 def _check_linked_count(number: int) -> None:

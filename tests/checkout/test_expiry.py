@@ -46,6 +46,14 @@ def test_secrets_go_when_the_checkout_ends_by_its_merchant_s_clock(shop: Shop, s
     assert plain.checkout
 
 
+def test_a_run_for_one_merchant_deletes_no_unused_checkout_of_another(shop: Shop, stranger: Shop) -> None:
+    for api in (shop.api, stranger.api):
+        open_checkout(api)
+    Merchant.objects.update(clock_offset=timedelta(days=401))
+    assert CHECKOUT_EXPIRY_TIMER.run(Merchant.objects.get(pk=stranger.merchant.pk)) == 1
+    assert Checkout.objects.get().merchant_id == shop.merchant.pk
+
+
 def test_the_timer_is_known(api: Api) -> None:
     assert CHECKOUT_EXPIRY_TIMER in TIMERS
     assert KNOWN[CHECKOUT_EXPIRY_TIMER.name] is CHECKOUT_EXPIRY_TIMER

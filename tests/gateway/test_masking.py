@@ -171,6 +171,9 @@ def test_codes_pins_and_tokens_are_masked_by_their_name(text: str, shown: str) -
         ("order 4711", False),
         ("0000", False),
         (uuid.UUID(int=4200000000000000).hex, False),
+        (f"4200000000000000-{'ab' * 16}", True),
+        (f"4200000000000001-{'ab' * 16}", False),
+        (f"2026-11-29T10:00:00+00:00-{'ab' * 16}", False),
     ],
 )
 def test_a_typed_text_with_a_card_number_or_a_code_is_known_in_any_notation(text: str, found: bool) -> None:

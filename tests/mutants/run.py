@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 from collections import Counter
@@ -16,6 +17,7 @@ from tests.mutants.trial import Outcome, Trials
 ROOT = Path(__file__).parents[2]
 SAMPLE = 40
 MINUTES = 20.0
+_SAID = re.compile(r"^(died |LIVED) +[\d.]+ s  (\S+ \S+)", re.MULTILINE)
 
 
 def main(arguments: list[str], out: TextIO = sys.stdout) -> int:
@@ -25,11 +27,15 @@ def main(arguments: list[str], out: TextIO = sys.stdout) -> int:
     parser.add_argument("--sample", type=int, default=SAMPLE, help=f"how many mutants (default: {SAMPLE})")
     parser.add_argument("--minutes", type=float, default=MINUTES, help=f"start no other after (default: {MINUTES:g})")
     parser.add_argument("--skip", type=int, default=0, help="leave out so many: an earlier run has tried them")
+    parser.add_argument("--lived", type=Path, metavar="OUTPUT", help="only what lived by an earlier run's output")
     parser.add_argument("--only", nargs="*", metavar="PATTERN", help="other modules, e.g. 'gateway/backoffice/*.py'")
     parser.add_argument("--list", action="store_true", help="show the sample, try nothing")
     options = parser.parse_args(arguments)
     parts = {"chosen": tuple(options.only)} if options.only else HEART
     chosen = choose(ROOT, modules(ROOT, parts), options.sample, options.seed)[options.skip :]
+    if options.lived is not None:
+        lived = list_lived(options.lived.read_text())
+        chosen = [mutant for mutant in chosen if mutant.name in lived]
     if options.list:
         for mutant in chosen:
             print(f"{mutant.name}\n{mutant.diff}\n", file=out)
@@ -71,6 +77,12 @@ def _say(mutant: Mutant, outcome: Outcome, out: TextIO) -> None:
     if not outcome.died:
         print(mutant.diff + ("" if outcome.finished else "\n(not every test was tried)"), file=out)
     out.flush()
+
+
+def list_lived(output: str) -> set[str]:
+    """Names of the mutants that lived by what a run printed: what is said of one last counts."""
+    last = {name: word for word, name in _SAID.findall(output)}
+    return {name for name, word in last.items() if word == "LIVED"}
 
 
 def table(outcomes: dict[Mutant, Outcome]) -> str:

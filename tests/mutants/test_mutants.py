@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import io
 import os
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -92,6 +94,24 @@ def test_functions_are_found_although_the_project_has_frozen_what_it_imported(mo
         gc.unfreeze()
     place = (LUHN, compute_check_digit.__name__, compute_check_digit.__code__.co_firstlineno)
     assert warm._FUNCTIONS[place] == [compute_check_digit]
+
+
+def test_a_second_run_of_a_sample_tries_what_lived(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What lived through the near tests and died by far ones is dead."""
+    sample = [replace(made("% 9"), line=number) for number in (1, 2, 3, 4)]
+    monkeypatch.setattr(command, "choose", lambda *_: sample)
+    died = Outcome(died=True, killer="tests/x.py::test", seconds=123.4)
+    earlier, out = io.StringIO(), io.StringIO()
+    for mutant, outcome in [
+        (sample[0], died),
+        (sample[1], replace(died, died=False)),
+        (sample[2], replace(died, died=False)),
+        (sample[1], died),
+    ]:
+        command._say(mutant, outcome, earlier)
+    (tmp_path / "earlier").write_text(earlier.getvalue())
+    assert command.main(["--list", "--lived", str(tmp_path / "earlier")], out) == 0
+    assert re.findall(rf"^{LUHN}:(\d) Planted$", out.getvalue(), re.MULTILINE) == ["3"]
 
 
 def test_what_was_not_tried_for_want_of_time_is_said() -> None:

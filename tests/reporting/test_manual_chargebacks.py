@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv as csv_module
 import io
-from datetime import timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,11 @@ from uuid import UUID, uuid4
 import pytest
 
 from chargebacks import cases, ledger
-from chargebacks.models import AcquirerNotice, Chargeback
+from chargebacks.models import AcquirerNotice, CaseEvent, Chargeback
 from gateway.core import clock
 from gateway.core.identifiers import first_id_at
 from gateway.db.statement import execute_sql
-from gateway.models import Merchant, Notification
+from gateway.models import AcquirerAccount, Merchant, Notification, Payment
 from reporting.models import ClearingInstitute, Finding, SettlementFile, SettlementRecord
 from reporting.reconciliation import daily_files
 from reporting.reconciliation.file_columns import REQUIRED_RECONCILIATION_COLUMNS
@@ -157,6 +157,53 @@ def test_a_chargeback_waits_for_an_active_institute_of_its_own_connector(shop: S
     assert list_waiting(of=None) == [case.pk]
     assert manual_chargebacks.record_recent_chargebacks(None) == 1
     assert (list_waiting(of=None), is_earliest()) == ([], False)
+
+
+def test_a_record_names_the_disputed_payment_its_account_and_the_day_of_its_institute(
+    shop: Shop, stranger: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside an account of another channel and of another connector, an older institute that is off, and another
+    merchant with a clock of its own."""
+    books.institute(connectors=["acme"], active=False)
+    of = books.institute(connectors=["acme"], time_zone="Pacific/Kiritimati")
+    case, other = dispute(shop), dispute(stranger)
+    Payment.objects.filter(pk=case.disputed).update(
+        acquirer_merchant_id="M-1", connector="acme", connector_tx_id="TX-1", merchant_invoice_id="invoice-7"
+    )
+    Payment.objects.filter(pk__in=(case.pk, other.pk)).update(
+        connector="acme", connector_tx_id="TX-2", merchant_invoice_id="of the chargeback"
+    )
+    own = None
+    for channel, connector in (
+        (shop.open_channel(id=UUID(int=1)), "acme"),
+        (shop.channel, "another"),
+        (shop.channel, "acme"),
+    ):
+        own = AcquirerAccount.objects.create(channel=channel, connector=connector, acquirer_merchant_id="M-1")
+    assert own is not None
+    at = {
+        shop.merchant.pk: datetime(2030, 1, 2, 12, tzinfo=UTC),
+        stranger.merchant.pk: datetime(2030, 1, 1, 9, tzinfo=UTC),
+    }
+    with monkeypatch.context() as patch:
+        patch.setattr(clock, "merchant_now", lambda merchant: at[merchant.pk])
+        assert manual_chargebacks.record_recent_chargebacks(None) == 2
+    record = SettlementRecord.objects.select_related("file").get(pk=case.pk)
+    assert (record.institute_id, record.account, record.our_id) == (of.pk, own.pk, case.disputed)
+    assert (record.tx_id1, record.merchant_transaction_id, record.merchant_invoice_id) == (
+        "TX-1", "order-4711", "invoice-7",
+    )  # fmt: skip
+    assert (record.amount, record.settlement_date) == (Decimal("40.00"), date(2030, 1, 3))
+    assert (record.file.first_settled, record.file.last_settled) == (date(2030, 1, 1), date(2030, 1, 3))
+
+
+def test_the_next_time_of_a_merchant_is_its_own_first_chargeback(shop: Shop, stranger: Shop) -> None:
+    first, _ = dispute(shop), dispute(shop)
+    institute()
+    merchant = books.merchant_of(shop)
+    entered = CaseEvent.objects.get(payment=first.pk).at
+    assert manual_chargebacks.next_unrecorded_chargeback_at(merchant) == entered
+    assert manual_chargebacks.next_unrecorded_chargeback_at(books.merchant_of(stranger)) is None
 
 
 @pytest.mark.django_db(transaction=True)

@@ -8,7 +8,7 @@ import pytest
 from django.core.handlers.base import BaseHandler
 from django.test.client import Client, ClientHandler
 
-from gateway.api.middleware import ApiShortcutMiddleware
+from gateway.api.middleware import NULL_BYTE_TEXT, ApiShortcutMiddleware
 
 
 def find_shortcut(handler: BaseHandler) -> ApiShortcutMiddleware:
@@ -44,3 +44,22 @@ def test_a_page_passes_all_of_it() -> None:
     answer = Client().get("/admin/login/", follow=True)
     assert {"Content-Security-Policy", "Content-Language", "X-Frame-Options"} <= set(answer.headers)
     assert "csrftoken" in answer.cookies
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("path", "cookie", "status", "more"),
+    [
+        ("/v1/pay%00ments", "", 404, "no such path or version"),
+        ("/docs?q=%00", "", 400, NULL_BYTE_TEXT),
+        ("/admin/login/", r'seen="\000"', 400, NULL_BYTE_TEXT),
+    ],
+)
+def test_what_no_text_of_the_database_can_hold_is_refused_in_words(
+    path: str, cookie: str, status: int, more: str
+) -> None:
+    answer = Client().get(path, HTTP_COOKIE=cookie)
+    assert answer.status_code == status
+    result = answer.json()["result"]
+    assert result["code"] == "200.300.404"
+    assert more in result["description"]

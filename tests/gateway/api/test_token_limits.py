@@ -17,7 +17,9 @@ from gateway.access import tokens
 from gateway.access.tokens import TokenLimits
 from gateway.core import clock
 from gateway.models import AccessToken, AuditEntry, Payment, TokenLimitUsage
-from gateway.payments.token_limits import TOKEN_LIMIT_WINDOW, delete_old_token_moves
+from gateway.payments.refusal import RequestRefusedError
+from gateway.payments.store import IdempotencyKeyTakenError
+from gateway.payments.token_limits import TOKEN_LIMIT_WINDOW, delete_old_token_moves, reserve_amount
 from tests.support.client import Answer, Api
 from tests.support.fixtures import BY, Shop
 from tests.support.threads import at_once
@@ -124,6 +126,18 @@ def test_a_move_counts_for_24_hours_and_is_kept_as_long(shop: Shop, ago: timedel
     TokenLimitUsage.objects.update(at=clock.real_now() - TOKEN_LIMIT_WINDOW - ago)
     assert api.pay(amount="100.00").status == (403 if counts else 200)
     assert delete_old_token_moves() == (0 if counts else 1)
+
+
+@pytest.mark.parametrize(
+    ("fault", "kept"),
+    [(IdempotencyKeyTakenError(), 0), (RequestRefusedError("600.200.500"), 0), (RuntimeError("killed"), 1)],
+    ids=["another request was first", "refused", "unknown"],
+)
+def test_what_may_have_begun_stays_reserved_and_nothing_else(shop: Shop, fault: Exception, kept: int) -> None:
+    limits = TokenLimits(day_amount=Decimal(100))
+    with pytest.raises(type(fault)), reserve_amount(shop.token.pk, limits, Decimal(10), "EUR"):
+        raise fault
+    assert TokenLimitUsage.objects.count() == kept
 
 
 def test_the_chain_of_a_follow_up_is_read_once(shop: Shop) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
@@ -66,6 +65,7 @@ from gateway.payments.account_update_batch import ask_about_due_cards, list_due_
 from gateway.payments.network_tokens import call_token_service_when_due
 from gateway.scheduling.models import Job
 from gateway.vault.sealing import current_vault
+from tests.support.account_updater import Updater
 from tests.support.client import Answer, Api
 from tests.support.clock import pass_time
 from tests.support.database import places_of
@@ -93,21 +93,6 @@ MIT = {
 def run_account_updater() -> int:
     """Both of its timers, as a tick runs them."""
     return ask_about_due_cards() + account_update_batch.run_account_updater()
-
-
-@pytest.fixture(autouse=True)
-def asks_again() -> Iterator[None]:
-    """No pause of an earlier test."""
-    account_updates._pause.end()
-    yield
-    account_updates._pause.end()
-
-
-@pytest.fixture
-def updating(shop: Shop) -> Shop:
-    """A shop whose channel has the account updater."""
-    Channel.objects.filter(pk=shop.channel.pk).update(account_updater=True)
-    return shop
 
 
 def store(api: Api, number: str, year: str = "2034", **more: str) -> str:
@@ -140,38 +125,6 @@ def told(registration: str) -> list[str]:
     """Actions of the webhooks about a registration."""
     rows = Notification.objects.filter(kind="REGISTRATION", registration=registration).order_by("id")
     return list(rows.values_list("action", flat=True))
-
-
-class Updater(SimulatedAccountUpdater):
-    """An account updater whose answers a test sets."""
-
-    def __init__(self, **answers: Any) -> None:
-        self.answers, self.sent, self.asked = answers, [], 0
-
-    def ask(self, inquiry: CardInquiry, *, deadline_s: float) -> CardUpdate:
-        self.asked += 1
-        found = self.answers.get("ask")
-        if isinstance(found, Exception):
-            raise found
-        return found if found is not None else super().ask(inquiry, deadline_s=deadline_s)
-
-    def send_file(self, name: str, content: bytes) -> None:
-        self.sent.append((name, content))
-        if (fault := self.answers.get("send")) is not None:
-            raise fault
-
-    def fetch_answer(self, name: str, content: bytes) -> bytes | None:
-        if "fetch" in self.answers:
-            return self.answers["fetch"](content)
-        return super().fetch_answer(name, content)
-
-
-@pytest.fixture
-def updater(updating: Shop, monkeypatch: pytest.MonkeyPatch) -> Updater:
-    found = Updater()
-    for module in (account_updates, account_update_batch):
-        monkeypatch.setattr(module, "load_account_updater", lambda: found)
-    return found
 
 
 # --- before a merchant's payment -------------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ from gateway.models import (
     ArchivePosition,
     AuditEntry,
     ChainState,
+    Merchant,
     Notification,
     Payment,
     PaymentEvent,
@@ -385,6 +386,60 @@ def test_an_archived_payment_is_found_by_its_order_and_its_short_id(
     assert found(shop.api, merchantTransactionId="order-4712") == []
     assert found(stranger.api, merchantTransactionId="order-4711") == []
     assert found(stranger.api, shortId=number) == []
+
+
+def test_a_query_is_answered_from_the_archive_as_it_was_before(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By order and short id: type, method, times, channel, pages, and linked ones of what was found."""
+    first, capture, refund = captured(shop)
+    again = shop.api.pay(merchantTransactionId="order-4711").id
+    elsewhere = shop.api_of(shop.open_channel())
+    other = elsewhere.pay(merchantTransactionId="order-4711").id
+    Merchant.objects.filter(pk=shop.merchant.pk).update(dispatching=True)
+    whole_shop = shop.api.as_entity(shop.merchant.entity_id)
+    ids = (first, capture, refund, again, other)
+    for day, one in enumerate(ids, 1):
+        Payment.objects.filter(pk=one).update(created_at=datetime(2020, 1, day, 10, tzinfo=UTC))
+    numbers = [identifiers.format_short_id(Payment.objects.get(pk=one).number) for one in ids]
+    narrowed: list[dict[str, str]] = [
+        {},
+        {"paymentTypes": "PA"},
+        {"paymentTypes": "CP,RF"},
+        {"paymentMethods": "CC"},
+        {"paymentMethods": "DD"},
+        {"date.from": "2020-01-04 10:00:00"},
+        {"date.from": "2020-01-04 10:00:01"},
+        {"date.to": "2020-01-04 10:00:00"},
+        {"date.to": "2020-01-04 09:59:59"},
+        {"date.from": "2020-01-01 10:00:00", "date.to": "2020-01-01 10:00:00"},
+        {"limit": "1"},
+    ]
+
+    def ask_all() -> list[Any]:
+        answers = []
+        for api in (shop.api, elsewhere, whole_shop):
+            for linked in ({}, {"includeLinkedTransactions": "true"}):
+                answers += [
+                    [one["id"] for one in api.get("/v1/query", {"shortId": number, **linked}).body.get("payments", [])]
+                    for number in numbers
+                ]
+                for order in ("order-4711", "order-4712"):
+                    asked = {"shortId": numbers[0], "merchantTransactionId": order, **linked}
+                    answers.append([one["id"] for one in api.get("/v1/query", asked).body.get("payments", [])])
+                for more in narrowed:
+                    asked = {"merchantTransactionId": "order-4711", **linked, **more}
+                    found = api.get("/v1/query", asked).body.get("payments", [])
+                    pages = [api.get("/v3/query", {**asked, "pageNo": page}).body for page in ("1", "2", "3")]
+                    paged = [
+                        (page["result"]["code"], [one["id"] for one in page.get("records", [])], page.get("pages"))
+                        for page in pages
+                    ]
+                    answers.append((asked, [one["id"] for one in found], paged))
+        return answers
+
+    before = ask_all()
+    assert {one for answer in before if isinstance(answer, tuple) for one in answer[1]} == set(ids)
+    assert later(monkeypatch) == 5
+    assert ask_all() == before
 
 
 # --- coming back ----------------------------------------------------------------------------------------------------

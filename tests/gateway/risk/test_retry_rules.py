@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
+from uuid import UUID
 
 import pytest
 
 from gateway.core import clock
 from gateway.core.result_codes import ResultFamily, find_result_family
 from gateway.models import CardDecline
-from gateway.risk.retry_rules import ISSUER_STOPS, RETRY_LIMITS, STOP_CODES, find_issuer_stop, is_retry_forbidden
-from gateway.risk.risk_store import TIMER
+from gateway.risk.retry_rules import (
+    ISSUER_STOPS,
+    RETRY_LIMITS,
+    STOP_CODES,
+    RetryWatch,
+    find_issuer_stop,
+    is_retry_forbidden,
+)
+from gateway.risk.risk_store import TIMER, find_earliest_retry
 from gateway.scheduling import dunning
 from tests.support.client import Answer
 from tests.support.clock import jump
@@ -43,6 +52,70 @@ def renew(shop: Shop, number: str = VISA) -> Answer:
 
 def advise(host: IsoHost, code: str, advice: str = "") -> None:
     host.next("0200", de39=code, **({"de48": f"84{len(advice):02}{advice}"} if advice else {}))
+
+
+def count_decline(code: str, advice: str = "") -> list[dict[str, Any]]:
+    """The rows that a decline of a card of Visa's writes."""
+    written: list[dict[str, Any]] = []
+
+    class Write:
+        def insert(self, model: type[CardDecline], **row: Any) -> None:
+            written.append(row)
+
+    write: Any = Write()
+    watch = RetryWatch(
+        merchant=UUID(int=1), payment=UUID(int=2), key=b"K", network="Visa", merchant_initiated=False,
+        now=clock.real_now(),
+    )  # fmt: skip
+    watch.count(write, code, advice)
+    return written
+
+
+@pytest.mark.parametrize(
+    ("code", "counted"),
+    [
+        ("800.100.155", True),
+        ("100.100.303", True),
+        ("300.100.100", True),
+        ("000.100.110", False),
+        ("900.100.100", False),
+        ("600.200.500", False),
+        ("800.300.101", False),
+        ("700.600.002", False),
+    ],
+)
+def test_declines_that_an_issuer_gave_are_counted(code: str, counted: bool) -> None:
+    """Of each family; what we or a processor refused is no issuer's word."""
+    assert [row["payment"] for row in count_decline(code)] == ([UUID(int=2)] if counted else [])
+
+
+@pytest.mark.parametrize(
+    ("code", "advice", "stops", "hours"),
+    [
+        ("800.100.155", "", "", None),
+        ("800.100.155", "24", "card", 1),
+        ("800.100.155", "02", "merchant", 72),
+        ("800.100.165", "", "card", None),
+        ("800.100.165", "24", "card", None),
+        ("800.100.155", "21", "merchant", None),
+    ],
+)
+def test_a_stop_for_good_goes_before_a_wait(code: str, advice: str, stops: str, hours: int | None) -> None:
+    (row,) = count_decline(code, advice)
+    wait = row["retry_after"] - row["at"] if row["retry_after"] is not None else None
+    assert (row["stops"], wait) == (stops, timedelta(hours=hours) if hours is not None else None)
+
+
+def test_with_more_declines_than_a_limit_the_one_that_has_to_fall_out_decides(shop: Shop) -> None:
+    """Sixteen in as many days: Visa's fifteenth newest, two weeks old, leaves its thirty days in sixteen."""
+    now = clock.real_now()
+    for days in range(16):
+        CardDecline.objects.create(
+            merchant=shop.merchant, key=b"K", payment=UUID(int=days), at=now - timedelta(days=days)
+        )
+    assert find_earliest_retry(shop.merchant.pk, b"K", "Visa", now) == now + timedelta(days=16)
+    assert find_earliest_retry(shop.merchant.pk, b"K", "Mastercard", now) == now
+    assert find_earliest_retry(shop.merchant.pk, b"L", "Visa", now) == now
 
 
 @pytest.mark.parametrize(

@@ -181,6 +181,14 @@ def test_a_notice_at_the_last_moment_of_a_term_ends_that_term(zone: ZoneInfo, te
     assert in_time.end_by_notice(given_at + SECOND) == after
 
 
+@pytest.mark.parametrize("called", [Job.Callable.ANYTIME, ""])
+def test_a_notice_at_any_time_awaits_no_end_of_a_term(called: str) -> None:
+    terms = plan(duration=CalendarPeriod(unit="MONTH", number=1), notice_callable=called)
+    assert terms.end_by_notice(NOW) == NOW
+    notice = CalendarPeriod(unit="DAY", number=3)
+    assert replace(terms, notice=notice).end_by_notice(NOW) == NOW + timedelta(days=3)
+
+
 def test_a_notice_never_moves_an_end_back() -> None:
     end = NOW + timedelta(days=10)
     notice = CalendarPeriod(unit="DAY", number=20)

@@ -97,6 +97,20 @@ def test_of_moments_that_are_as_good_the_first_is_taken() -> None:
     assert rates.choose_moment(NO_MONEY, "02", BANK, MONDAY, MONDAY) is None
 
 
+@pytest.mark.parametrize(("chances", "chosen"), [((0.25, 0.5, 0.75), 1), ((0.125, 0.375, 0.75), 2), ((0.5, 0.5), 0)])
+def test_what_differs_by_the_margin_and_no_more_is_as_good(
+    monkeypatch: pytest.MonkeyPatch, chances: tuple[float, ...], chosen: int
+) -> None:
+    rates = count_rates([retried(100, 60)], [])
+    monkeypatch.setattr(retry_rates, "NEAR_CHANCE", 0.25)
+    monkeypatch.setattr(
+        RetryRates, "_chance", lambda self, code, advice, issuer, at: chances[(at - MONDAY) // timedelta(hours=1)]
+    )
+    found = rates.choose_moment(NO_MONEY, "02", BANK, MONDAY, MONDAY + timedelta(hours=len(chances)))
+    assert found is not None
+    assert found.at == MONDAY + timedelta(hours=chosen)
+
+
 def test_too_few_retries_after_a_decline_choose_nothing() -> None:
     rates = count_rates([retried(retry_rates.MIN_LEARNED_RETRIES - 1, 20), retried(500, 9, code=NO_REASON)], [])
     assert (rates.knows(NO_MONEY), rates.knows(NO_REASON), rates.knows("800.100.176")) == (False, True, False)

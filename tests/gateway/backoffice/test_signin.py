@@ -32,6 +32,15 @@ SECOND = timedelta(seconds=2)
 """More than the steps of a test take."""
 
 
+def test_a_sign_in_is_recorded_with_its_address_its_browser_and_its_factor(shop: Shop) -> None:
+    clara = person("clara", Role.CLERK, shop.merchant)
+    made = signin.begin_session(clara, ip="198.51.100.7", agent="b" * 1_000, second_factor=True)
+    made.refresh_from_db()
+    assert (made.user, made.ip, made.second_factor) == (clara, "198.51.100.7", True)
+    assert made.agent == "b" * signin.MAX_USER_AGENT_CHARS
+    assert made.at == made.last_seen_at
+
+
 def test_the_sign_in_before_is_the_users_own_and_the_newest_of_them(shop: Shop) -> None:
     clara, other = (person(name, Role.CLERK, shop.merchant) for name in ("clara", "other"))
     now = clock.real_now()

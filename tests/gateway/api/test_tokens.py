@@ -1,4 +1,4 @@
-"""The end of a token whose successor works, and what the successor takes over."""
+"""Access tokens: the end of one whose successor works, and what the successor takes over."""
 
 from __future__ import annotations
 
