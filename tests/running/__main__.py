@@ -49,8 +49,8 @@ def main() -> int:
     started = time.monotonic()
     rows: list[Row] = []
     try:
-        trials = TRIALS[:1] if options.web_only else (TRIALS[0], an_upgrade, *TRIALS[1:])
-        trials = [trial for trial in trials if options.only in trial.__name__]
+        every = TRIALS[:1] if options.web_only else (TRIALS[0], an_upgrade, *TRIALS[1:])
+        trials = [trial for trial in every if options.only in trial.__name__]
         found = (
             try_cluster(folder, options.seconds, options.ttl, options.only)
             if options.cluster

@@ -13,7 +13,7 @@ from typing import Final
 from config.launcher.var_folder import PROJECT_ROOT
 from tests.running.books import compare
 from tests.running.servers import DATABASE, eventually
-from tests.running.site import PATIENCE_S, Process
+from tests.running.site import PATIENCE_S, Process, Site
 from tests.running.trials import Row, Stage, told
 
 NOT_COPIED: Final = (".git", ".venv*", "var", "node_modules", "__pycache__", "dist", ".*_cache")
@@ -73,15 +73,15 @@ def an_upgrade(stage: Stage) -> Iterator[Row]:
     there = stage.primary.ask(COLUMNS, [COLUMN], database=DATABASE)[0][0]
     for process in (site.worker, site.beat):
         _restart(process, later)
-    eventually("the newer node is ready", lambda: site.health(port) == 200, PATIENCE_S)
+    _wait_until_ready(site, port)
     _restart(second, later)
-    eventually("the second node is ready", lambda: site.health(other) == 200, PATIENCE_S)
+    _wait_until_ready(site, other)
     time.sleep(stage.seconds)
     upgraded = len(load.acknowledged)
     are_newer = all(node.sources == later for node in site.nodes)
     for node, its_port in ((second, other), (first, port)):
         _restart(node, PROJECT_ROOT)
-        eventually("the older node is ready", lambda its_port=its_port: site.health(its_port) == 200, PATIENCE_S)
+        _wait_until_ready(site, its_port)
     for process in (site.beat, site.worker):
         _restart(process, PROJECT_ROOT)
     time.sleep(stage.seconds)
@@ -98,6 +98,10 @@ def an_upgrade(stage: Stage) -> Iterator[Row]:
         f"the migration: {'answered' if too_early else '503, no requests'}; {books}",
         fine=books.fine and not load.unanswered and not too_early and there == 1 and are_newer and back > 0 and alive,
     )
+
+
+def _wait_until_ready(site: Site, port: int) -> None:
+    eventually(f"the node on {port} is ready", lambda: site.health(port) == 200, PATIENCE_S)
 
 
 def _restart(process: Process, sources: Path) -> None:

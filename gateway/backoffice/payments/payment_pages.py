@@ -149,7 +149,7 @@ class PaymentAdmin(ReadOnlyPage):
                 unsorted = True
         if page.sure and not request.GET.get("after"):
             return HttpResponseRedirect(build_payment_page_url(page.rows[0].id))
-        archived = []
+        archived: list[Payment] = []
         if not wrong and not request.GET.get("after"):
             archived = payment_search.find_archived_payments(self.scope(request), typed, filters)
         if len(archived) == 1 and not page.rows:
