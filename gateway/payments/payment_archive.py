@@ -172,21 +172,21 @@ def bring_chain_back(ident: UUID, merchant: UUID | None, channel: UUID | None = 
 @cache
 def _build_payment_tables() -> str:
     """SQL: a table of all payments. Each half reads one table only, so that conditions reach its indexes."""
-    columns = [(field, connection.ops.quote_name(field.column)) for field in Payment._meta.concrete_fields]
-    kept = []
-    for field, name in columns:
-        kind = field.db_type(connection)
-        if field.column in _OWN_COLUMNS:
+    hot, kept = [], []
+    for field in Payment._meta.concrete_fields:
+        column, kind = str(field.column), field.db_type(connection)
+        name = connection.ops.quote_name(column)
+        hot.append(f"h.{name}")
+        if column in _OWN_COLUMNS:
             kept.append(f"a.{name}")
-        elif field.column in ERASED_COLUMNS:
+        elif column in ERASED_COLUMNS:
             kept.append(f"NULL::{kind} AS {name}")
         elif isinstance(field, JSONField):
-            kept.append(f"nullif(a.row -> '{field.column}', 'null') AS {name}")
+            kept.append(f"nullif(a.row -> '{column}', 'null') AS {name}")
         else:
-            kept.append(f"(a.row ->> '{field.column}')::{kind} AS {name}")
-    hot = ", ".join(f"h.{name}" for _field, name in columns)
+            kept.append(f"(a.row ->> '{column}')::{kind} AS {name}")
     return (
-        f"(SELECT {hot}, false AS archived FROM gateway_payment h"  # noqa: S608 - the model's columns
+        f"(SELECT {', '.join(hot)}, false AS archived FROM gateway_payment h"  # noqa: S608 - the model's columns
         f" UNION ALL SELECT {', '.join(kept)}, true AS archived FROM gateway_archivedpayment a)"
     )
 
