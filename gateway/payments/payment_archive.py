@@ -172,7 +172,8 @@ def bring_chain_back(ident: UUID, merchant: UUID | None, channel: UUID | None = 
 @cache
 def _build_payment_tables() -> str:
     """SQL: a table of all payments. Each half reads one table only, so that conditions reach its indexes."""
-    hot, kept = [], []
+    hot: list[str] = []
+    kept: list[str] = []
     for field in Payment._meta.concrete_fields:
         column, kind = str(field.column), field.db_type(connection)
         name = connection.ops.quote_name(column)
