@@ -1,7 +1,7 @@
 """`python -m tests.running`: try all that docs/running.md says, with real processes on the loopback; prints a table.
 
 With --cluster: docs/running.md, Fail-over by Patroni, on machines of a network of its own; a quarter of an hour.
-Without it takes three to four minutes. Either stops everything that it started. Exit code 1 when something is not as
+Without it takes some five minutes. Either stops everything that it started. Exit code 1 when something is not as
 it must be.
 """
 
