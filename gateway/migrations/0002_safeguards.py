@@ -333,7 +333,9 @@ class Migration(migrations.Migration):
             (
                 ("archived_payment_chain", "chain", "chain"),
                 ("archived_payment_number", "number", "number"),
-                ("archived_payment_merchant_tx", "merchant_id, merchant_transaction_id", "merchant_tx"),
+                ("archived_payment_order", "merchant_transaction_id, merchant_id", "order"),
+                ("archived_payment_invoice", "merchant_invoice_id, merchant_id", "invoice"),
+                ("archived_payment_made", "created_at, merchant_id", "made"),
             ),
         ),
         # After it became the first partition: on the whole table they are on each partition, too.

@@ -13,7 +13,8 @@ class ArchivedPayment(models.Model):
 
     ``row``: what its row in Payment was, by column, without what erasing a person erases and without the guard against
     duplicates; a chain that is brought back gets its rows from it. ``events``: its rows in PaymentEvent, oldest first.
-    ``chain_expired``: as ChainState.expired, of a first payment. The columns before it are what it is found by.
+    ``chain_expired``: as ChainState.expired, of a first payment. The columns before it are what it is found by;
+    ``created_at``: the merchant's clock.
     ``archived_at``: real time. Partitioned by month of ``id`` (gateway.db.partitions), kept for good.
     Source: docs/decisions/0130.
     """
@@ -28,6 +29,8 @@ class ArchivedPayment(models.Model):
     )
     number = models.BigIntegerField()
     merchant_transaction_id = models.CharField(max_length=255)
+    merchant_invoice_id = models.CharField(max_length=255)
+    created_at = models.DateTimeField()
     row = models.JSONField()
     events = models.JSONField()
     chain_expired = models.BooleanField()
@@ -38,7 +41,9 @@ class ArchivedPayment(models.Model):
         indexes = [
             models.Index(fields=["chain"], name="archived_payment_chain"),
             models.Index(fields=["number"], name="archived_payment_number"),
-            models.Index(fields=["merchant", "merchant_transaction_id"], name="archived_payment_merchant_tx"),
+            models.Index(fields=["merchant_transaction_id", "merchant"], name="archived_payment_order"),
+            models.Index(fields=["merchant_invoice_id", "merchant"], name="archived_payment_invoice"),
+            models.Index(fields=["created_at", "merchant"], name="archived_payment_made"),
         ]
 
     def __str__(self) -> str:

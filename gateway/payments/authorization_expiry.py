@@ -62,7 +62,12 @@ def expire_authorizations(merchant: Merchant | None = None) -> int:
 
 def _expire_authorization(row: int, authorization: UUID, at: datetime) -> bool:
     """Record one expiry. False when it has to wait."""
-    chain = Chain(load_chain_members(authorization))
+    members = load_chain_members(authorization)
+    if not members:
+        # It was archived, with nothing held any more (docs/decisions/0130).
+        AuthorizationExpiry.objects.filter(pk=row).delete()
+        return True
+    chain = Chain(members)
     held, end = chain.authorization, chain.authorization.expires_at
     if held.has_pending_increment:
         _postpone(row, at)

@@ -5,16 +5,23 @@ What moves chains there is gateway.personal_data.payment_archiving. Source: docs
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, Final
 from uuid import UUID
 
 import structlog
-from django.db import transaction
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models import JSONField
 
 from gateway.db.statement import execute_sql
-from gateway.models import Payment
+from gateway.models import ArchivedPayment, Payment
 
+ARCHIVE_LOOK_INTERVAL_S: Final = 60.0
+"""How often a process that archives nothing looks whether something was archived before."""
 MAX_LISTED_ARCHIVED: Final = 5_001
 """Archived payments that are read at once: one more than an answer lists."""
 
@@ -27,9 +34,18 @@ WHERE (%(merchant)s::uuid IS NULL OR a.merchant_id = %(merchant)s::uuid)
 ORDER BY a.id DESC LIMIT %(most)s
 """
 _BY_ID: Final = _READ.format(which="a.id = %(id)s")
+_BY_IDS: Final = _READ.format(which="a.id = ANY(%(ids)s::uuid[])")
 _BY_CHAINS: Final = _READ.format(which="a.chain = ANY(%(chains)s::uuid[])")
 _BY_ORDER: Final = _READ.format(which="a.merchant_transaction_id = %(order)s AND a.merchant_transaction_id <> ''")
 _BY_NUMBER: Final = _READ.format(which="a.number = %(number)s")
+# By the reference alone: an index is looked into once, and not once for each merchant.
+_BY_REFERENCE: Final = """
+SELECT p.*, a.archived_at FROM gateway_archivedpayment a
+CROSS JOIN LATERAL jsonb_populate_record(NULL::gateway_payment, a.row) p
+WHERE (a.merchant_transaction_id = %(reference)s OR a.merchant_invoice_id = %(reference)s)
+    AND (a.merchant_id = ANY(%(merchants)s::uuid[])) IS TRUE
+ORDER BY a.id DESC LIMIT %(most)s
+"""
 
 # Two that bring the same chain back at once: the second waits for the first one's rows and leaves them as they are.
 _INSERT_PAYMENTS: Final = """
@@ -54,7 +70,49 @@ WHERE chain_id = %(chain)s AND EXISTS (
 """
 _LEAVE_ARCHIVE: Final = "DELETE FROM gateway_archivedpayment WHERE chain = %(chain)s"
 
+_PAYMENT_TABLE: Final = re.compile(r"\bgateway_payment\b")
+_OWN_COLUMNS: Final = frozenset(
+    {
+        "id", "chain", "number", "merchant_id", "channel_id", "merchant_transaction_id", "merchant_invoice_id",
+        "created_at",
+    }
+)  # fmt: skip
+"""Columns of payments that the archive has as columns."""
+ERASED_COLUMNS: Final = frozenset({"means_sealed", "email_key", "name_keys", "duplicate_guard"})
+"""Columns of payments that are empty in the archive: what compares them does not read it."""
+_UNARCHIVED: Final = "(SELECT h.*, false AS archived FROM gateway_payment h)"
+
 log = structlog.get_logger(__name__)
+
+
+class EarlierArchive:
+    """Whether payments were archived before GATEWAY_PAYMENT_HOT_DAYS was set to 0, as a process remembers it."""
+
+    def __init__(self) -> None:
+        self._holds_payments = False
+        self._look_at = 0.0
+
+    def holds_payments(self) -> bool:
+        """Looked up once in ARCHIVE_LOOK_INTERVAL_S."""
+        if time.monotonic() >= self._look_at:
+            self._holds_payments = ArchivedPayment.objects.exists()
+            self._look_at = time.monotonic() + ARCHIVE_LOOK_INTERVAL_S
+        return self._holds_payments
+
+
+_EARLIER: Final = EarlierArchive()
+
+
+def has_archive() -> bool:
+    """Whether a payment may be in the archive. Where none is kept, nothing is looked for there: it costs nothing."""
+    return bool(settings.GATEWAY_PAYMENT_HOT_DAYS) or _EARLIER.holds_payments()
+
+
+def include_archive(statement: str) -> str:
+    """The SQL statement, changed to read the archive's payments, too, wherever it reads ``gateway_payment``. Each such
+    table has one more column, ``archived``. All of a chain is in one of both: a statement that compares ``archived``
+    where it joins a chain's members reads one of both for them."""
+    return _PAYMENT_TABLE.sub(_build_payment_tables() if has_archive() else _UNARCHIVED, statement)
 
 
 def find_archived_payment(ident: UUID | None, merchant: UUID | None, channel: UUID | None = None) -> Payment | None:
@@ -63,6 +121,11 @@ def find_archived_payment(ident: UUID | None, merchant: UUID | None, channel: UU
     if ident is None:
         return None
     return next(iter(_read(_BY_ID, merchant, channel, id=ident)), None)
+
+
+def list_archived_payments(ids: Sequence[UUID]) -> list[Payment]:
+    """The archived ones of these payments of any merchant, newest first, MAX_LISTED_ARCHIVED at most."""
+    return _read(_BY_IDS, None, None, ids=list(ids)) if ids else []
 
 
 def list_archived_chain(payment: Payment, channel: UUID | None = None) -> list[Payment]:
@@ -85,6 +148,14 @@ def find_archived_number(merchant: UUID | None, channel: UUID | None, number: in
     return next(iter(_read(_BY_NUMBER, merchant, channel, number=number)), None)
 
 
+def list_archived_references(merchants: Sequence[UUID], reference: str) -> list[Payment]:
+    """The archived payments of these merchants with this merchantTransactionId or merchantInvoiceId, newest first,
+    MAX_LISTED_ARCHIVED at most."""
+    if not reference:
+        return []
+    return _read(_BY_REFERENCE, None, None, merchants=list(merchants), reference=reference)
+
+
 def bring_chain_back(ident: UUID, merchant: UUID | None, channel: UUID | None = None) -> bool:
     """Move the chain of an archived payment back among the others, so that it can be followed up; False if there is
     none. It stays without what it lost on its way into the archive."""
@@ -98,6 +169,31 @@ def bring_chain_back(ident: UUID, merchant: UUID | None, channel: UUID | None = 
     return True
 
 
+@cache
+def _build_payment_tables() -> str:
+    """SQL: a table of all payments. Each half reads one table only, so that conditions reach its indexes."""
+    hot: list[str] = []
+    kept: list[str] = []
+    for field in Payment._meta.concrete_fields:
+        column, kind = str(field.column), field.db_type(connection)
+        name = connection.ops.quote_name(column)
+        hot.append(f"h.{name}")
+        if column in _OWN_COLUMNS:
+            kept.append(f"a.{name}")
+        elif column in ERASED_COLUMNS:
+            kept.append(f"NULL::{kind} AS {name}")
+        elif isinstance(field, JSONField):
+            kept.append(f"nullif(a.row -> '{column}', 'null') AS {name}")
+        else:
+            kept.append(f"(a.row ->> '{column}')::{kind} AS {name}")
+    return (
+        f"(SELECT {', '.join(hot)}, false AS archived FROM gateway_payment h"  # noqa: S608 - the model's columns
+        f" UNION ALL SELECT {', '.join(kept)}, true AS archived FROM gateway_archivedpayment a)"
+    )
+
+
 def _read(statement: str, merchant: UUID | None, channel: UUID | None, **values: Any) -> list[Payment]:
+    if not has_archive():
+        return []
     asked = {"merchant": merchant, "channel": channel, "most": MAX_LISTED_ARCHIVED, **values}
     return list(Payment.objects.raw(statement, asked))

@@ -7,8 +7,8 @@ Source: Part B, Query; ruling D6; decision 0026.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -24,6 +24,7 @@ from gateway.models import Channel, Merchant, Payment, Registration
 from gateway.payments.descriptors import prefetch_channels
 from gateway.payments.payment_archive import (
     find_archived_number,
+    has_archive,
     list_archived_chain,
     list_archived_chains,
     list_archived_orders,
@@ -116,45 +117,59 @@ def find_transactions(query: TransactionQuery) -> TransactionPage:
         message = f"would list more than {MAX_LINKED_TRANSACTIONS:,} transactions: narrow the query"
         raise InvalidParametersError([ParameterError(name="includeLinkedTransactions", value="true", message=message)])
     payments = [model_from_row(Payment, _NAMES, row[2:]) for row in rows if row[2] is not None]
-    if not payments and not total and query.finds_one:
-        return _find_archived_page(query)
+    # A short id is of one payment.
+    if query.finds_one and has_archive() and not (payments and query.number is not None):
+        archived = _find_archived(query)
+        if archived:
+            return _merge_archived(query, archived, total)
     prefetch_channels(payments)
     return TransactionPage(payments=payments, pages=-(-total // query.limit) if query.page is not None else None)
 
 
-def _find_archived_page(query: TransactionQuery) -> TransactionPage:
-    """What the archive has of the order or short id that is asked for."""
+def _find_archived(query: TransactionQuery) -> list[Payment]:
+    """What the archive has of the order or short id that is asked for, as the query's filters choose it."""
     if query.number is not None:
         one = find_archived_number(query.merchant, query.channel, query.number)
-        found = [one] if one is not None else []
+        found = [one] if one is not None and query.transaction_id in (None, one.merchant_transaction_id) else []
     else:
         found = list_archived_orders(query.merchant, query.channel, query.transaction_id or "")
+    _check_linked_count(len(found))
+    return [
+        one
+        for one in found
+        if (not query.types or one.payment_type in query.types)
+        and (not query.methods or one.method in query.methods)
+        and (query.start is None or one.created_at >= query.start)
+        and (query.end is None or one.created_at < query.end)
+    ]
+
+
+def _merge_archived(query: TransactionQuery, archived: Sequence[Payment], total: int) -> TransactionPage:
+    """The page of an order of which some payments are archived, and ``total`` are not."""
+    begin = 0 if query.page is None else (query.page - 1) * query.limit
+    upto = min(begin + query.limit, MAX_SCANNED_ROWS)
+    first = replace(query, linked=False, page=query.page and 1, limit=upto)
+    hot = [
+        model_from_row(Payment, _NAMES, row[2:]) for row in _fetch_rows(first, MAX_SCANNED_ROWS) if row[2] is not None
+    ]
     newest_first = query.page is None
-    chosen = _sort_by_time(
-        (
-            one
-            for one in found
-            if query.transaction_id in (None, one.merchant_transaction_id)
-            and (not query.types or one.payment_type in query.types)
-            and (not query.methods or one.method in query.methods)
-            and (query.start is None or one.created_at >= query.start)
-            and (query.end is None or one.created_at < query.end)
-        ),
-        newest_first,
-    )
-    _check_linked_count(len(chosen))
-    offset = 0 if query.page is None else (query.page - 1) * query.limit
-    rows = chosen[offset : offset + query.limit]
-    if query.linked and rows:
-        rows = _sort_by_time(
-            list_archived_chains(query.merchant, query.channel, list({one.chain for one in rows})), newest_first
-        )
-        _check_linked_count(len(rows))
-    prefetch_channels(rows)
-    return TransactionPage(payments=rows, pages=None if query.page is None else -(-len(chosen) // query.limit))
+    chosen = _sort_by_time([*hot, *archived], newest_first=newest_first)[begin:upto]
+    if query.linked:
+        chains = list({one.chain for one in chosen})
+        own = {"channel": query.channel} if query.channel is not None else {}
+        members = Payment.objects.filter(chain__in=chains, merchant=query.merchant, **own).only(*_NAMES)
+        found = [
+            *members.order_by("-created_at", "-id")[: MAX_LINKED_TRANSACTIONS + 1],
+            *list_archived_chains(query.merchant, query.channel, chains),
+        ]
+        _check_linked_count(len(found))
+        chosen = _sort_by_time(found, newest_first=newest_first)
+    prefetch_channels(chosen)
+    pages = None if query.page is None else -(-(total + len(archived)) // query.limit)
+    return TransactionPage(payments=chosen, pages=pages)
 
 
-def _sort_by_time(payments: Iterable[Payment], newest_first: bool) -> list[Payment]:
+def _sort_by_time(payments: Sequence[Payment], *, newest_first: bool) -> list[Payment]:
     return sorted(payments, key=lambda one: (one.created_at, one.pk), reverse=newest_first)
 
 

@@ -74,19 +74,23 @@ _ERASED: Final[Mapping[str, Any]] = {
     "merchant_memo": "", "means_sealed": None, "email_key": None, "name_keys": None, "duplicate_guard": None,
 }  # fmt: skip
 
-# A row that has changed since it was read stays, and all of its batch with it.
+# A row that has changed since it was read, or that somebody holds, stays, and all of its batch with it.
 _MOVE: Final = """
-WITH gone AS (
+WITH free AS (
+    SELECT id FROM gateway_payment WHERE id = ANY(%(ids)s::uuid[]) ORDER BY id FOR UPDATE SKIP LOCKED
+), gone AS (
     DELETE FROM gateway_payment p
-    USING unnest(%(ids)s::uuid[], %(sequences)s::int[], %(follow_ups)s::int[], %(changes)s::text[])
+    USING free, unnest(%(ids)s::uuid[], %(sequences)s::int[], %(follow_ups)s::int[], %(changes)s::text[])
         AS f(id, sequence, follow_ups, changes)
-    WHERE p.id = f.id AND p.sequence = f.sequence AND p.follow_ups = f.follow_ups
-    RETURNING p.id, p.chain, p.merchant_id, p.channel_id, p.number, p.merchant_transaction_id,
-        to_jsonb(p) || f.changes::jsonb AS row
+    WHERE p.id = free.id AND p.id = f.id AND p.sequence = f.sequence AND p.follow_ups = f.follow_ups
+    RETURNING p.id, p.chain, p.merchant_id, p.channel_id, p.number, p.merchant_transaction_id, p.merchant_invoice_id,
+        p.created_at, to_jsonb(p) || f.changes::jsonb AS row
 )
 INSERT INTO gateway_archivedpayment
-    (id, chain, merchant_id, channel_id, number, merchant_transaction_id, row, events, chain_expired, archived_at)
-SELECT gone.id, gone.chain, gone.merchant_id, gone.channel_id, gone.number, gone.merchant_transaction_id, gone.row,
+    (id, chain, merchant_id, channel_id, number, merchant_transaction_id, merchant_invoice_id, created_at, row, events,
+    chain_expired, archived_at)
+SELECT gone.id, gone.chain, gone.merchant_id, gone.channel_id, gone.number, gone.merchant_transaction_id,
+    gone.merchant_invoice_id, gone.created_at, gone.row,
     (SELECT coalesce(jsonb_agg(to_jsonb(e) ORDER BY e.sequence), '[]') FROM gateway_paymentevent e
         WHERE e.payment_id = gone.id),
     EXISTS (SELECT 1 FROM gateway_chainstate s WHERE s.chain_id = gone.id AND s.expired),
@@ -94,6 +98,12 @@ SELECT gone.id, gone.chain, gone.merchant_id, gone.channel_id, gone.number, gone
 FROM gone RETURNING 1
 """
 _FORGET_EVENTS: Final = "DELETE FROM gateway_paymentevent WHERE payment_id = ANY(%(ids)s::uuid[])"
+# Locked in one order, whatever the plan: another transaction that takes several of these rows takes them so, too.
+_FORGET: Final = """
+DELETE FROM {table} WHERE "{key}" IN (
+    SELECT "{key}" FROM {table} WHERE "{column}" = ANY(%(ids)s::uuid[]) ORDER BY "{key}" FOR UPDATE
+)
+"""
 _FORGET_RECEIPTS: Final = """
 DELETE FROM checkout_receiptmail m USING checkout_checkout c
 WHERE m.checkout_id = c.id AND c.payment_id = ANY(%(ids)s::uuid[])
@@ -209,8 +219,9 @@ def _move(chains: Mapping[UUID, Sequence[Payment]], now: datetime) -> int:
     execute_sql(_FORGET_EVENTS, {"ids": ids})
     execute_sql(_FORGET_RECEIPTS, {"ids": ids})
     for label, column in GOES_WITH_CHAIN:
-        table = apps.get_model(label)._meta.db_table
-        execute_sql(f'DELETE FROM {table} WHERE "{column}" = ANY(%(ids)s::uuid[])', {"ids": ids})  # noqa: S608 - our own
+        about = apps.get_model(label)._meta
+        assert about.pk is not None
+        execute_sql(_FORGET.format(table=about.db_table, key=about.pk.column, column=column), {"ids": ids})
     # A follow-up that began before the first payment was deleted has been committed by now, or never will be. So has a
     # dispute or alert that named a payment since it was looked at.
     if execute_sql(_LEFT, {"chains": list(chains)}) or _find_held_payments(members):

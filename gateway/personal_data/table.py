@@ -140,6 +140,7 @@ PERSONAL_DATA: Final[tuple[PersonalTable, ...]] = (
         columns=(
             _kept("row", "amounts, references, six and four digits of the card, fingerprint", KeepReason.BOOKS),
             _kept("merchant_transaction_id", "the merchant's reference", KeepReason.REFERENCE),
+            _kept("merchant_invoice_id", "the merchant's invoice", KeepReason.REFERENCE),
         ),
     ),
     PersonalTable(

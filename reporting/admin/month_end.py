@@ -35,6 +35,7 @@ from gateway.backoffice.payments.payment_titles import format_payment_title
 from gateway.backoffice.sign_in import session
 from gateway.core import clock, identifiers
 from gateway.models import Merchant, Payment
+from gateway.payments.payment_archive import list_archived_payments
 from reporting.admin.books_work import start_books_work
 from reporting.admin.exception_queue import match_state_pill
 from reporting.admin.settlement_files import has_right_everywhere
@@ -481,7 +482,9 @@ def _render_part_lines(page: list[tuple[UUID, Decimal]]) -> list[dict[str, Any]]
 
 
 def _render_missing(page: list[tuple[UUID, Decimal]]) -> list[dict[str, Any]]:
-    known = Payment.objects.select_related("merchant").defer("request").in_bulk([ident for ident, _adds in page])
+    asked = [ident for ident, _adds in page]
+    known = Payment.objects.select_related("merchant").defer("request").in_bulk(asked)
+    known |= {one.pk: one for one in list_archived_payments([ident for ident in asked if ident not in known])}
     return [
         {
             "row": known[ident],

@@ -24,6 +24,7 @@ from gateway.core.brands import find_issuer
 from gateway.core.intervals import ShareInterval, compute_share
 from gateway.db.statement import read_sql
 from gateway.models import Channel
+from gateway.payments.payment_archive import include_archive
 
 MAX_APPROVAL_PAYMENTS: Final = 200_000
 """The newest first payments of a period that figures are computed from."""
@@ -206,7 +207,7 @@ def get_chosen_sql(more: Mapping[str, str] = MappingProxyType({})) -> str:
 
 def count_chosen(period: ApprovalPeriod) -> int:
     """First payments that figures are computed from; MAX_APPROVAL_PAYMENTS if there are as many or more."""
-    return int(read_sql(_COUNT, period.values())[0][0])
+    return int(read_sql(include_archive(_COUNT), period.values())[0][0])
 
 
 def compute_figures(period: ApprovalPeriod, by: str) -> list[SegmentFigures]:
@@ -214,7 +215,7 @@ def compute_figures(period: ApprovalPeriod, by: str) -> list[SegmentFigures]:
     breakdown."""
     breakdown = BREAKDOWNS[by]
     sql = _FIGURES.format(segment=breakdown.segment, joins=breakdown.joins)
-    found = fold_rows(read_sql(sql, period.values()), breakdown.rename)
+    found = fold_rows(read_sql(include_archive(sql), period.values()), breakdown.rename)
     return sorted(found, key=(lambda one: one.name) if by in ("hour", "day") else _by_size)
 
 

@@ -32,6 +32,7 @@ from django.utils.translation import gettext_lazy as _
 
 from gateway.core import clock
 from gateway.models import Merchant
+from gateway.payments.payment_archive import include_archive
 from reporting.settlement.matching import OUTBOUND_TYPES, build_earlier_reversal_sql
 from reporting.settlement.missing_settlements import SETTLED_PAYMENT_TYPES, build_unsettled_payment_sql
 from reporting.settlement.models import ClearingInstitute
@@ -142,10 +143,14 @@ PART_CURRENCY: Final = {
 }
 
 
+_SAME_CHAIN: Final = "v.archived = {payment}.archived AND v.chain = {payment}.chain"
+"""SQL: whether ``v`` is of the payment's chain, which is archived as a whole or not at all (include_archive)."""
+
+
 def _net_sql(payment: str) -> str:
     """SQL: what of a payment is to be settled: approved, less what was reversed."""
     return f"""CASE WHEN {payment}.status = 'APPROVED' THEN coalesce({payment}.approved_amount, {payment}.amount)
-        - coalesce((SELECT sum(v.approved_amount) FROM gateway_payment v WHERE v.chain = {payment}.chain
+        - coalesce((SELECT sum(v.approved_amount) FROM gateway_payment v WHERE {_SAME_CHAIN.format(payment=payment)}
         AND v.referenced = {payment}.id AND {build_earlier_reversal_sql("v")}), 0) ELSE 0 END"""
 
 
@@ -189,7 +194,7 @@ SELECT p.id, p.merchant_id, p.currency,
     CASE WHEN p.payment_type = ANY(%(away)s) OR p.payment_type = 'RV' THEN 1 ELSE -1 END * ({_net_sql("p")}) AS amount
 FROM gateway_payment p JOIN gateway_merchant o ON o.id = p.merchant_id
 WHERE p.created_at >= %(made_from)s AND p.created_at < %(made_until)s AND {{payments}}
-AND {build_unsettled_payment_sql(_PAID_MATCH.format(match="m"))}
+AND {build_unsettled_payment_sql(_PAID_MATCH.format(match="m"), _SAME_CHAIN.format(payment="p"))}
 AND EXISTS (SELECT 1 FROM reporting_clearinginstitute i WHERE i.active AND p.connector = ANY(i.connectors)
     AND p.created_at >= greatest(%(first)s::date - i.settles_within_days,
         (i.created_at AT TIME ZONE i.time_zone)::date)::timestamp AT TIME ZONE i.time_zone
@@ -294,7 +299,7 @@ FROM (__missing__) l GROUP BY 2, 3"""
 def _read_figures(scope: MonthScope, group: str) -> list[tuple[Any, ...]]:
     text = _FIGURES.replace("{group}", group).replace("__lines__", _lines_sql(scope))
     with connection.cursor() as cursor:
-        cursor.execute(text.replace("__missing__", _missing_sql(scope)), scope.values)
+        cursor.execute(include_archive(text.replace("__missing__", _missing_sql(scope))), scope.values)
         found: list[tuple[Any, ...]] = cursor.fetchall()
     return found
 
@@ -372,7 +377,8 @@ def list_part(scope: MonthScope, name: str, currency: str, after: UUID | None, m
         )
     with connection.cursor() as cursor:
         cursor.execute(
-            f"WITH found AS MATERIALIZED ({rows}) SELECT NULL::uuid, coalesce(sum(adds), 0), count(*) FROM found"
+            f"WITH found AS MATERIALIZED ({include_archive(rows)})"
+            " SELECT NULL::uuid, coalesce(sum(adds), 0), count(*) FROM found"
             " UNION ALL (SELECT id, adds, 0 FROM found WHERE %(after)s::uuid IS NULL OR id > %(after)s::uuid"
             " ORDER BY id LIMIT %(most)s)",
             values,

@@ -24,22 +24,26 @@ MISSING_LOOKBACK: Final = timedelta(days=14)
 SETTLED_PAYMENT_TYPES: Final = ("DB", "CP", "RB", *OUTBOUND_TYPES)
 """Payment types that an institute settles. A receipt (RC) records money that came in by itself."""
 _TYPES_PAID_AWAY: Final = (*OUTBOUND_TYPES, "RV")
-_NET_AMOUNT: Final = f"""p.approved_amount - coalesce((SELECT sum(v.approved_amount) FROM gateway_payment v
-        WHERE v.chain = p.chain AND v.referenced = p.id AND {build_earlier_reversal_sql("v")}), 0)"""
-"""SQL: what of the payment ``p`` is to be settled: less what was reversed before."""
 
 
-_SIGNED_AMOUNT: Final = f"""CASE WHEN p.payment_type = ANY(%(away)s) THEN -1 ELSE 1 END * ({_NET_AMOUNT})"""
+def _build_net_amount_sql(chain: str = "v.chain = p.chain") -> str:
+    """SQL: what of the payment ``p`` is to be settled: less what was reversed before. ``chain``: that ``v`` is of its
+    chain."""
+    return f"""p.approved_amount - coalesce((SELECT sum(v.approved_amount) FROM gateway_payment v
+        WHERE {chain} AND v.referenced = p.id AND {build_earlier_reversal_sql("v")}), 0)"""
+
+
+_SIGNED_AMOUNT: Final = f"""CASE WHEN p.payment_type = ANY(%(away)s) THEN -1 ELSE 1 END * ({_build_net_amount_sql()})"""
 """SQL: what settling the payment ``p`` adds to the payout: refunds, credits and reversals take away."""
 
 
-def build_unsettled_payment_sql(matches: str = "true") -> str:
+def build_unsettled_payment_sql(matches: str = "true", chain: str = "v.chain = p.chain") -> str:
     """SQL: whether the payment ``p`` is one that an institute settles, and no record says so. ``matches``: SQL on the
-    matches ``m`` that count; ``kinds``: SETTLED_PAYMENT_TYPES. A transfer to a shopper that failed or came back is not
-    waited for: a processor may settle neither it nor its way back."""
+    matches ``m`` that count; ``chain``: that ``v`` is of its chain; ``kinds``: SETTLED_PAYMENT_TYPES. A transfer to a
+    shopper that failed or came back is not waited for: a processor may settle neither it nor its way back."""
     return f"""p.status = 'APPROVED' AND p.returned_at IS NULL
     AND (p.payment_type = ANY(%(kinds)s) OR {build_refund_reversal_sql("p")})
-    AND {_NET_AMOUNT} > 0
+    AND {_build_net_amount_sql(chain)} > 0
     AND NOT EXISTS (SELECT 1 FROM reporting_match m WHERE m.payment = p.id AND m.chosen AND m.undone_at IS NULL
         AND m.record_type = 'SETTLED' AND {matches})"""
 

@@ -18,6 +18,7 @@ from django.db import connections
 
 from gateway.db.standby import choose_read_alias
 from gateway.models import AcquirerAccount, Channel, Merchant
+from gateway.payments.payment_archive import include_archive
 from reporting.settlement.models import (
     IS_ACTIVE_MATCH,
     ClearingInstitute,
@@ -225,7 +226,7 @@ def query_lines(
     with connections[choose_read_alias()].cursor() as cursor:
         # Only the placeholders are replaced: JSON paths in the statement have braces of their own.
         text = _SELECT.replace("{chosen}", chosen).replace("{order}", order)
-        cursor.execute(text, {**values, "as_of": as_of})
+        cursor.execute(include_archive(text), {**values, "as_of": as_of})
         rows = cursor.fetchall()
     return [SettlementLine._make((*row, names)) for row in rows]
 

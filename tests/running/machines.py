@@ -7,21 +7,25 @@ lies in a namespace of processes, too: whatever a trial started ends with it.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from config.launcher.process import spawn_process, wait_until
 
 INSIDE: Final = "TOLLHOUSE_TRIAL_NETWORK"
 BRIDGE: Final = "trial"
 OWN_ADDRESS: Final = "10.0.0.1"
+CLONE_NEWNET: Final = 0x40000000
+Made = TypeVar("Made")
 TOOLS: Final = ("unshare", "nsenter", "ip", "setpriv")
 
 
@@ -75,6 +79,20 @@ class Machine:
     def on(self, *command: str) -> list[str]:
         """The command line that runs ``command`` on this machine."""
         return ["nsenter", f"--net=/proc/{self._holder.pid}/ns/net", "--", *command]
+
+    def open_there(self, make: Callable[[], Made]) -> Made:
+        """What ``make`` returns, called on this machine: a socket stays on the machine where it was opened."""
+        libc = ctypes.CDLL(None, use_errno=True)
+
+        def enter_and_make() -> Made:
+            with open(f"/proc/{self._holder.pid}/ns/net", "rb") as network:
+                if libc.setns(network.fileno(), CLONE_NEWNET) != 0:
+                    raise OSError(ctypes.get_errno(), "setns")
+            return make()
+
+        # Only the calling thread changes its network.
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            return pool.submit(enter_and_make).result()
 
     def pull_link(self) -> None:
         """Nothing comes to it any more, and nothing leaves it."""

@@ -32,16 +32,17 @@ ACQUIRER_TIMEOUT_S: Final = 2
 
 
 class Process:
-    """A program that is started, killed (with what it forked), or stopped in order."""
+    """A program that is started, killed (with what it forked), or stopped in order. ``sources``: where it runs."""
 
     def __init__(self, name: str, command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
+        self.sources = PROJECT_ROOT
         self.log = folder / f"{name}.log"
         self._command = command
         self._environment = environment
         self._child: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        self._child = spawn_process(self._command, log=self.log, env=self._environment, directory=PROJECT_ROOT)
+        self._child = spawn_process(self._command, log=self.log, env=self._environment, directory=self.sources)
 
     def kill(self) -> None:
         """kill -9. Its own children die with it (config.launcher.child)."""
@@ -53,6 +54,11 @@ class Process:
         if self._child is not None:
             stop_process(self._child, (signal.SIGTERM, 25.0))
             self._child = None
+
+    @property
+    def pid(self) -> int:
+        assert self._child is not None
+        return self._child.pid
 
     @property
     def lives(self) -> bool:
@@ -124,11 +130,13 @@ class Site:
 
     # --- asking it ------------------------------------------------------------------------------------------------
 
-    def manage(self, *arguments: str, check: bool = True, **environment: str) -> subprocess.CompletedProcess[str]:
-        """manage.py in this site's environment."""
+    def manage(
+        self, *arguments: str, check: bool = True, sources: Path = PROJECT_ROOT, **environment: str
+    ) -> subprocess.CompletedProcess[str]:
+        """manage.py of these sources in this site's environment."""
         done = subprocess.run(
             self._command([sys.executable, "manage.py", *arguments]),
-            cwd=PROJECT_ROOT,
+            cwd=sources,
             env=self.environment | environment,
             capture_output=True,
             text=True,

@@ -8,6 +8,7 @@ import itertools
 import json
 import re
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -437,10 +438,14 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextlib.contextmanager
-def card_api(*, plain: bool = False) -> Iterator[CardApi]:
+def card_api(
+    *, plain: bool = False, at: tuple[str, int] = ("127.0.0.1", 0), tls: ssl.SSLContext | None = None
+) -> Iterator[CardApi]:
     """A running processor, for the length of a block."""
     api, lines = CardApi(plain=plain), list[socket.socket]()
-    server = _Server(("127.0.0.1", 0), _handler(api, lines))
+    server = _Server(at, _handler(api, lines))
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     api.port = server.server_address[1]
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()

@@ -1,11 +1,13 @@
-"""The page of an archived payment: what is kept of it, and a button that brings its chain back.
+"""The page of an archived payment: what is kept of it, and a button that brings its chain back; rows of archived
+payments for it and for searches.
 
 Source: docs/decisions/0130.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Final
 
 from gateway.access.permissions import AccessScope, RowOwner
 from gateway.backoffice.kit.formatting import build_state_pill, format_money
@@ -14,6 +16,9 @@ from gateway.backoffice.payments.payment_titles import format_payment_title
 from gateway.core import identifiers
 from gateway.models import Payment
 from gateway.payments.payment_archive import list_archived_chain
+
+MAX_SHOWN_ARCHIVED: Final = 50
+"""Archived payments that a search shows."""
 
 
 def build_archived_page(payment: Payment, scope: AccessScope) -> dict[str, Any]:
@@ -25,17 +30,25 @@ def build_archived_page(payment: Payment, scope: AccessScope) -> dict[str, Any]:
         "payment": payment,
         "pill": build_state_pill(payment.status),
         "ids": _list_kept(payment),
-        "chain": [
-            {
-                "row": one,
-                "title": format_payment_title(one),
-                "pill": build_state_pill(one.status),
-                "address": build_payment_page_url(one.pk),
-            }
+        "archived": render_archived_rows(
+            one
             for one in reversed(list_archived_chain(payment))
             if scope.covers(RowOwner(merchant=one.merchant_id, channel=one.channel_id))
-        ],
+        ),
     }
+
+
+def render_archived_rows(payments: Iterable[Payment]) -> list[dict[str, Any]]:
+    """What the table of archived payments shows."""
+    return [
+        {
+            "row": one,
+            "title": format_payment_title(one),
+            "pill": build_state_pill(one.status),
+            "address": build_payment_page_url(one.pk),
+        }
+        for one in payments
+    ]
 
 
 def _list_kept(payment: Payment) -> list[tuple[str, str]]:

@@ -43,7 +43,11 @@ from gateway.backoffice.kit.list_columns import COLUMNS_PARAMETER, list_column_c
 from gateway.backoffice.kit.periods import PERIODS
 from gateway.backoffice.operations import background_work_pages
 from gateway.backoffice.payments import chain_diagram, payment_columns, payment_search
-from gateway.backoffice.payments.archived_payment_page import build_archived_page
+from gateway.backoffice.payments.archived_payment_page import (
+    MAX_SHOWN_ARCHIVED,
+    build_archived_page,
+    render_archived_rows,
+)
 from gateway.backoffice.payments.chain_words import CHAIN_WORDS, build_chain_pill
 from gateway.backoffice.payments.curl_commands import build_payment_curls
 from gateway.backoffice.payments.follow_up_offers import FollowUpOffer
@@ -73,7 +77,7 @@ from gateway.core.result_codes import ResultFamily
 from gateway.models import Approval, Channel, Merchant, Payment, RequestLog, Status, WebhookDelivery
 from gateway.payments.chain_states import ChainStatus
 from gateway.payments.operation_table import OPERATIONS
-from gateway.payments.payment_archive import bring_chain_back, find_archived_number, find_archived_payment
+from gateway.payments.payment_archive import bring_chain_back, find_archived_payment
 from gateway.payments.rendering import render_issuer, render_payment
 from gateway.scheduling.models import JobRun
 
@@ -145,8 +149,11 @@ class PaymentAdmin(ReadOnlyPage):
                 unsorted = True
         if page.sure and not request.GET.get("after"):
             return HttpResponseRedirect(build_payment_page_url(page.rows[0].id))
-        if not page.rows and (archived := self._find_archived(request, _search_archive(asked))) is not None:
-            return HttpResponseRedirect(build_payment_page_url(archived.pk))
+        archived: list[Payment] = []
+        if not wrong and not request.GET.get("after"):
+            archived = payment_search.find_archived_payments(self.scope(request), typed, filters)
+        if len(archived) == 1 and not page.rows:
+            return HttpResponseRedirect(build_payment_page_url(archived[0].pk))
         columns = payment_columns.choose_payment_columns(request.user, request.GET.get(COLUMNS_PARAMETER, ""))
         # What leads on from here, to another page, an export or a bulk action, is read as this list was.
         reading = {"q": asked.typed if asked != typed else request.GET.get("q", "")}
@@ -162,6 +169,8 @@ class PaymentAdmin(ReadOnlyPage):
             "wrong": wrong,
             "too_much": too_much,
             "rows": payment_columns.render_rows(page.rows, columns),
+            "archived": render_archived_rows(archived[:MAX_SHOWN_ARCHIVED]),
+            "archived_number": len(archived),
             "head": payment_columns.render_head(columns, order, _build_list_query(listed)),
             "columns": list_column_choices(columns, self.list_column_titles(request), "when"),
             "unsorted": unsorted,
@@ -429,15 +438,6 @@ class PaymentAdmin(ReadOnlyPage):
         return background_work_pages.start_payment_export(
             request, actor_from_request(request), ids=ids, columns=columns
         )
-
-
-def _search_archive(asked: SearchTerm) -> Payment | None:
-    """The archived payment of an id or short id that was searched for."""
-    if asked.shape == "id":
-        return find_archived_payment(identifiers.parse_id(asked.value), None)
-    if asked.shape == "shortId" and (number := identifiers.parse_short_id(asked.value)) is not None:
-        return find_archived_number(None, None, number)
-    return None
 
 
 def _list_other_readings(text: str, asked: SearchTerm) -> list[SearchTerm]:

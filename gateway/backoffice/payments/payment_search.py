@@ -24,7 +24,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as lazy
 from psycopg.errors import QueryCanceled
 
-from gateway.access.permissions import AccessScope
+from gateway.access.permissions import AccessScope, RowOwner
 from gateway.backoffice.kit.formatting import read_typed_amount
 from gateway.backoffice.payments.payment_filters import PaymentFilters
 from gateway.core import clock, identifiers
@@ -35,6 +35,12 @@ from gateway.models import Authentication, Merchant, Payment, Registration, Requ
 from gateway.payments import search_keys
 from gateway.payments.chain_amounts import ZERO_AMOUNT
 from gateway.payments.chain_states import is_found_by_row
+from gateway.payments.payment_archive import (
+    find_archived_number,
+    find_archived_payment,
+    has_archive,
+    list_archived_references,
+)
 from gateway.vault.sealing import current_vault
 
 SEARCH_PAGE_ROWS: Final = 50
@@ -603,6 +609,23 @@ def build_search_condition(scope: AccessScope, asked: SearchTerm, filters: Payme
         if _BY_NAME[asked.shape].recent_only and (since := _find_searched_start(scope, filters)) is not None:
             found &= Q(created_at__gte=since)
     return found
+
+
+def find_archived_payments(scope: AccessScope, asked: SearchTerm, filters: PaymentFilters) -> list[Payment]:
+    """The archived payments in ``scope`` with the id, short id, order or invoice number that is asked for, newest
+    first."""
+    found: list[Payment | None] = []
+    if asked.shape == "id":
+        found = [find_archived_payment(identifiers.parse_id(asked.value), None)]
+    elif asked.shape == "shortId":
+        found = [find_archived_number(None, None, identifiers.parse_short_id(asked.value) or 0)]
+    elif asked.shape == "order" and has_archive():
+        found = [*list_archived_references(_list_searched_merchants(scope, filters), asked.value)]
+    return [
+        one
+        for one in found
+        if one is not None and scope.covers(RowOwner(merchant=one.merchant_id, channel=one.channel_id))
+    ]
 
 
 def _find_by_shape(

@@ -8,6 +8,8 @@ import hashlib
 import io
 import json
 import stat
+import threading
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -22,6 +24,7 @@ from django.db import DatabaseError, connection, models, transaction
 from django.test import override_settings
 
 from checkout.models import Checkout, PaymentLink
+from gateway.access.permissions import FULL_ACCESS
 from gateway.access.tokens import TokenLimits
 from gateway.core import clock, identifiers
 from gateway.core.identifiers import first_id_at
@@ -32,6 +35,7 @@ from gateway.models import (
     ArchivedPayment,
     ArchivePosition,
     AuditEntry,
+    AuthorizationExpiry,
     ChainState,
     Merchant,
     Notification,
@@ -41,17 +45,25 @@ from gateway.models import (
     RiskDecision,
     Role,
 )
-from gateway.payments import follow_ups
+from gateway.payments import follow_ups, payment_archive
+from gateway.payments.authorization_expiry import expire_authorizations
 from gateway.payments.payment_archive import bring_chain_back
+from gateway.payments.transaction_query import TransactionQuery, find_transactions
 from gateway.personal_data import archive_files, payment_archiving
 from gateway.personal_data.payment_archiving import GOES_WITH_CHAIN, KEEPS_CHAIN, archive_old_payments
 from gateway.personal_data.people import PersonNotFoundError, find_person, parse_person
 from gateway.personal_data.table import PAYMENTS, PERSONAL_DATA, Erasing
+from reporting.approvals.figures import ApprovalPeriod, compute_figures, count_chosen
+from reporting.models import ClearingInstitute
+from reporting.month_end.statement import MISSING_PART, MonthScope, build_statement, list_part
 from tests.checkout.test_payment_links import create, pay_link
 from tests.support import books
 from tests.support.client import Answer
+from tests.support.clock import jump
+from tests.support.database import statements
 from tests.support.fixtures import Shop
 from tests.support.office import person, signed_in
+from tests.support.threads import PATIENCE_S, InThread
 
 pytestmark = pytest.mark.django_db
 HOT_DAYS = 1_095
@@ -338,6 +350,28 @@ def test_nothing_of_the_shopper_is_archived(shop: Shop, monkeypatch: pytest.Monk
         find_person(parse_person(shop.merchant, "payment", paid.id))
 
 
+def test_a_payment_that_somebody_holds_stays_and_nobody_waits(committed: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are taken in the order of their ids, and what another transaction holds is left for the next pass."""
+    ids = [committed.api.pay().id for _ in range(3)]
+    held, let_go = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with transaction.atomic():
+            Payment.objects.select_for_update().get(pk=ids[1])
+            held.set()
+            assert let_go.wait(PATIENCE_S)
+
+    holder = InThread(hold)
+    holder.start()
+    try:
+        assert held.wait(PATIENCE_S)
+        assert later(monkeypatch) == 2
+    finally:
+        let_go.set()
+        assert holder.end() is None
+    assert (archived(), hot()) == ({ids[0], ids[2]}, {ids[1]})
+
+
 # --- found by its ids -----------------------------------------------------------------------------------------------
 
 
@@ -442,6 +476,119 @@ def test_a_query_is_answered_from_the_archive_as_it_was_before(shop: Shop, monke
     assert ask_all() == before
 
 
+def test_an_order_with_archived_and_newer_payments_is_answered_whole(
+    shop: Shop, stranger: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, capture, refund = captured(shop)
+    assert later(monkeypatch) == 3
+    again = shop.api.pay(merchantTransactionId="order-4711").id
+    third = shop.api.pay(merchantTransactionId="order-4711", paymentType="PA").id
+
+    def found(**fields: str) -> list[str]:
+        answer = shop.api.get("/v1/query", {"merchantTransactionId": "order-4711"} | fields)
+        return [one["id"] for one in answer.body.get("payments", [])]
+
+    assert found() == [third, again, first]
+    assert found(paymentTypes="PA") == [third, first]
+    assert found(includeLinkedTransactions="true") == [third, again, refund, capture, first]
+    query = TransactionQuery(
+        merchant=shop.merchant.pk, channel=None, transaction_id="order-4711", number=None, start=None, end=None,
+        types=(), methods=(), linked=False, limit=2, page=None,
+    )  # fmt: skip
+
+    def page(number: int | None, **more: Any) -> tuple[list[str], int | None]:
+        listed = find_transactions(replace(query, page=number, **more))
+        return [one.pk.hex for one in listed.payments], listed.pages
+
+    assert page(None) == ([third, again], None)
+    assert page(None, linked=True) == ([third, again], None)
+    assert [page(number) for number in (1, 2, 3)] == [([first, again], 2), ([third], 2), ([], 2)]
+    assert page(1, linked=True) == ([first, capture, refund, again], 2)
+    assert stranger.api.get("/v1/query", {"merchantTransactionId": "order-4711"}).body.get("payments", []) == []
+
+
+def test_where_nothing_is_archived_an_unknown_id_asks_the_archive_nothing(
+    shop: Shop, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.GATEWAY_PAYMENT_HOT_DAYS = 0
+    monkeypatch.setattr(payment_archive, "_EARLIER", payment_archive.EarlierArchive())
+    unknown = identifiers.row_id().hex
+    asked = []
+    for _ in range(2):
+        with statements() as seen:
+            assert shop.api.read(unknown).status == 404
+            assert shop.api.follow(unknown, "RF", "1.00").status == 404
+            assert shop.api.get("/v1/query", {"merchantTransactionId": "nobody's"}).body.get("payments", []) == []
+        asked.append(sum("gateway_archivedpayment" in one for one in seen))
+    assert asked == [1, 0], "whether there is an archive is looked up once a minute"
+
+
+def test_what_was_archived_is_found_after_archiving_was_switched_off(
+    shop: Shop, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paid = shop.api.pay().id
+    assert later(monkeypatch) == 1
+    settings.GATEWAY_PAYMENT_HOT_DAYS = 0
+    monkeypatch.setattr(payment_archive, "_EARLIER", payment_archive.EarlierArchive())
+    assert shop.api.read(paid).status == 200
+
+
+# --- reports --------------------------------------------------------------------------------------------------------
+
+
+def test_no_report_changes_when_a_chain_is_archived(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A settled debit, one that was reversed in part and settled, one that no line settles; each archived."""
+    clearing = books.institute(settles_within_days=1)
+    ClearingInstitute.objects.filter(pk=clearing.pk).update(created_at=clock.real_now() - timedelta(days=40))
+    settled, missing = (Payment.objects.get(pk=shop.api.pay(amount=amount).id) for amount in ("92.00", "15.00"))
+    held = shop.api.pay(paymentType="PA", amount="50.00")
+    capture = shop.api.follow(held.id, "CP", "50.00")
+    assert shop.api.follow(capture.id, "RV").status == 200
+    today = clock.real_now().date()
+    where, file = books.settlement(shop, clearing, date=today), books.file_of(clearing)
+    books.record(where, file, settled)
+    books.record(where, file, Payment.objects.get(pk=capture.id), amount=Decimal("50.00"))
+    jump(3 * 86_400)
+    shop.merchant.refresh_from_db()
+    months = [MonthScope(month=today.replace(day=1), merchants=one) for one in (frozenset({shop.merchant.pk}), None)]
+    whole = ApprovalPeriod(
+        scope=FULL_ACCESS, since=clock.real_now() - timedelta(days=9), until=clock.real_now() + timedelta(days=9)
+    )
+
+    def read() -> list[Any]:
+        return [
+            [build_statement(month).as_json() for month in months],
+            [list_part(month, MISSING_PART, "EUR", None, 10) for month in months],
+            [list_part(month, "booked", "EUR", None, 10) for month in months],
+            [compute_figures(whole, by) for by in ("all", "brand", "acquirer", "day", "cardType")],
+            count_chosen(whole),
+        ]
+
+    def read_lines() -> list[dict[str, Any]]:
+        found = shop.api.get(f"/v1/reports/reconciliations/{where.pk.hex}").body["reconciliations"]
+        # The holder is erased with the shopper's data.
+        return [row | {"card": {**row["card"], "holder": ""}} for row in found]
+
+    before, lines_before = read(), read_lines()
+    assert before[1][0].ids == [(missing.pk, Decimal("-15.00"))]
+    assert before[4] == 3
+    assert later(monkeypatch) == 5
+    assert hot() == set()
+    assert read() == before
+    assert read_lines() == lines_before
+    assert [row["matchedTransactions"]["status"] for row in lines_before] == ["MATCHED", "MATCHED"]
+    # The page of the list shows archived payments, too.
+    clerk = signed_in(person("clerk", Role.MANAGER, shop.merchant))
+    lines = f"/admin/reporting/monthclosing/month/{shop.merchant.pk.hex}/{today:%Y-%m}/lines/"
+    page = clerk.get(lines, {"part": MISSING_PART, "currency": "EUR"})
+    assert f"/admin/gateway/payment/{missing.pk}/change/" in page.content.decode()
+
+
+def test_what_the_archive_holds_no_more_is_read_as_empty() -> None:
+    erased = {name for name, value in payment_archiving._ERASED.items() if value is None}
+    assert erased == payment_archive.ERASED_COLUMNS
+
+
 # --- coming back ----------------------------------------------------------------------------------------------------
 
 
@@ -487,6 +634,16 @@ def test_an_expired_authorization_comes_back_expired(shop: Shop, monkeypatch: py
     assert later(monkeypatch) == 1
     assert bring_chain_back(paid, shop.merchant.pk)
     assert ChainState.objects.get().state == "expired"
+
+
+def test_the_end_of_an_archived_authorization_is_looked_at_once(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = captured(shop)
+    assert AuthorizationExpiry.objects.filter(authorization=ids[0]).exists()
+    assert later(monkeypatch) == 3
+    jump(400 * 86_400)
+    assert expire_authorizations() == 1
+    assert not AuthorizationExpiry.objects.exists()
+    assert archived() == set(ids)
 
 
 def test_only_its_merchant_brings_a_chain_back(shop: Shop, stranger: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -687,6 +844,29 @@ def test_a_clerk_sees_what_is_kept_and_brings_it_back(
         assert clerk.post(page, follow=True).status_code == 200
     assert archived() == set()
     assert "bring back" in AuditEntry.objects.values_list("action", flat=True)
+
+
+def test_a_clerk_finds_archived_payments_by_their_order_and_invoice_numbers(
+    shop: Shop, stranger: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, _, _ = captured(shop)
+    shop.api.pay(merchantTransactionId="order-4711")
+    billed = shop.api.pay(merchantInvoiceId="invoice-9").id
+    other = stranger.api.pay(merchantTransactionId="order-4711").id
+    assert later(monkeypatch) == 6
+    again = shop.api.pay(merchantTransactionId="order-4711").id
+    clerk = signed_in(person("clerk", Role.CLERK, shop.merchant))
+
+    def addresses(asked: str) -> tuple[int, set[str]]:
+        page = clerk.get("/admin/gateway/payment/", {"q": asked})
+        text = (page.content.decode() or page.get("Location", "")).replace("-", "")
+        return page.status_code, {one for one in (first, billed, other, again) if one in text}
+
+    assert addresses("order-4711") == (200, {first, again})
+    assert addresses("invoice-9") == (302, {billed})
+    assert addresses("order-4712") == (200, set())
+    Payment.objects.filter(pk=again).update(merchant_transaction_id="else")
+    assert addresses("order-4711") == (200, {first})
 
 
 @pytest.mark.parametrize(("days", "fault"), [(0, False), (1_094, True), (1_095, False), (-1, True)])
