@@ -229,7 +229,7 @@ class WebhookSender:
 _sender: Final = WebhookSender()
 
 
-def deliver_due_webhooks(tell: PayloadBuilder, merchant: Merchant | None = None) -> int:
+def deliver_due_webhooks(build_payloads: PayloadBuilder, merchant: Merchant | None = None) -> int:
     """Deliver notifications until nothing is due, at most MAX_DELIVERY_RUN_S. Returns how many attempts were made.
 
     For one ``merchant``: waits for all of their deliveries. For all: does not wait for hanging receivers.
@@ -239,7 +239,7 @@ def deliver_due_webhooks(tell: PayloadBuilder, merchant: Merchant | None = None)
     _sender.enter()
     try:
         while True:
-            handed = fan_out_notifications(tell)
+            handed = fan_out_notifications(build_payloads)
             claimed = claims.claim_due_webhooks(
                 _sender.busy(), room=MAX_HELD_PER_ENDPOINT, limit=_sender.room(), merchant=merchant
             )

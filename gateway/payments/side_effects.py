@@ -261,7 +261,7 @@ def _build_registration(payment: Payment, at: datetime) -> dict[str, Any] | None
         "means": payment.means,
         "means_sealed": keys.seal(account, ident),
         "details": build_registration_details(payment),
-        "request": build_registration_echo(payment.request, all_of_it=direct),
+        "request": _echo_direct_registration(payment.request) if direct else _echo_stored_means(payment.request),
         "payment": payment.id,
         "test_mode": payment.test_mode,
         "sequence": 1,
@@ -313,12 +313,14 @@ _UNSTORED_PARAMETERS: Final = frozenset(
 )
 
 
-def build_registration_echo(request: Mapping[str, Any], *, all_of_it: bool = True) -> dict[str, Any]:
-    """The echo of a direct registration without its means and payment parameters; of one that a payment stored only
-    what is about the stored card."""
-    if not all_of_it:
-        return {name: value for name, value in request.items() if name == OPT_OUT_PARAMETER}
+def _echo_direct_registration(request: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of a direct registration that the registration echoes: without means and payment."""
     return {name: value for name, value in request.items() if name not in _UNSTORED_PARAMETERS}
+
+
+def _echo_stored_means(request: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of a payment that the registration made with it echoes: only what is about the stored means."""
+    return {name: value for name, value in request.items() if name == OPT_OUT_PARAMETER}
 
 
 def resolve_retention_end(channel: Channel, at: datetime) -> datetime | None:

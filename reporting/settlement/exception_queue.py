@@ -376,8 +376,10 @@ def list_accepted_differences(records: QuerySet[SettlementRecord], at: datetime,
     alone = [kind.name for kind in findings.FINDING_KINDS if kind.alone]
     return Finding.objects.filter(
         Q(record__state=MatchState.MATCHED) | Q(kind__in=alone),
-        closed_at=at, closed_by=by[:150], record__in=records,
-    )  # fmt: skip
+        closed_at=at,
+        closed_by=by[:150],
+        record__in=records,
+    )
 
 
 def reopen_accepted_differences(records: QuerySet[SettlementRecord], at: datetime, by: audit_log.Actor) -> int:

@@ -112,6 +112,14 @@ def _refuse_card_numbers(kind: type[ModelForm[Any]]) -> type[ModelForm[Any]]:
     return type(kind.__name__, (kind,), {"clean": clean})
 
 
+def _capitalize_labels(kind: type[ModelForm[Any]]) -> None:
+    """Begin the labels that a form declares with a capital letter, as Django does for those of a model's columns. A
+    label that is not translated is a name, such as that of a connector's setting: it stays as it is."""
+    for each in kind.base_fields.values():
+        if isinstance(each.label, Promise):
+            each.label = capfirst(each.label)
+
+
 def name_channel_choices(field: ModelChoiceField[Any]) -> None:
     """Make a form's channel field use :func:`label_channel`."""
     if field.queryset is not None:
@@ -186,6 +194,7 @@ class BackofficePage(ModelAdmin):
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
         kind = _refuse_card_numbers(super().get_form(request, obj, change, **kwargs))
+        _capitalize_labels(kind)
         return edit_conflict.guard_form_class(kind, request)
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:

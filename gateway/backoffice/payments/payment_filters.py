@@ -215,8 +215,11 @@ def fix_filter_times(values: Mapping[str, str]) -> dict[str, str]:
     found, _wrong = parse_payment_filters(values)
     kept = {name: text for name, text in values.items() if name not in _TIME_FILTERS}
     ends = (
-        ("from", found.since), ("to", found.until), ("real_from", found.real_since), ("real_to", found.real_until),
-    )  # fmt: skip
+        ("from", found.since),
+        ("to", found.until),
+        ("real_from", found.real_since),
+        ("real_to", found.real_until),
+    )
     return kept | {name: format_filter_time(at) for name, at in ends if at is not None}
 
 

@@ -50,8 +50,11 @@ def preview_erasure_in_part(selector: PersonSelector) -> dict[str, Any]:
     """
     lookup = BoundedLookup(until=time.monotonic() + MAX_PREVIEW_LOOKUPS_S)
     report: dict[str, Any] = {
-        "at": clock.format_timestamp(clock.real_now()), "lines": [], "erasedRows": 0, "keptRows": 0,
-    }  # fmt: skip
+        "at": clock.format_timestamp(clock.real_now()),
+        "lines": [],
+        "erasedRows": 0,
+        "keptRows": 0,
+    }
     try:
         with limit_page_time(MAX_PREVIEW_S):
             person = find_person(selector, lookup)

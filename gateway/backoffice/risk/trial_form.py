@@ -23,7 +23,6 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from gateway.access import permissions
 from gateway.background import queue
-from gateway.backoffice.kit import composite_field
 from gateway.backoffice.kit.base import MerchantPage, actor_from_request
 from gateway.backoffice.risk import rule_trials
 from gateway.backoffice.risk.rule_trials import MAX_TRIAL_DAYS, TrialRequest, TrialTooLongError
@@ -74,7 +73,6 @@ class RiskTrialForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic a
             today = clock.real_now().date()
             self.fields["trial_from"].initial = (today - timedelta(days=DEFAULT_TRIAL_DAYS - 1)).isoformat()
             self.fields["trial_to"].initial = today.isoformat()
-        composite_field.capitalize_labels(self)
 
     @property
     def is_trial(self) -> bool:
