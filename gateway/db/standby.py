@@ -277,10 +277,3 @@ def _ask(alias: str, sql: str) -> list[tuple[Any, ...]]:
 def _pause(why: str) -> None:
     _known.paused_until = time.monotonic() + STANDBY_PAUSE_S
     log.warning("standby_not_read", why=why, seconds=STANDBY_PAUSE_S)
-
-
-def forget_standby() -> None:
-    """Forget what this process knows of primary and standby, for tests."""
-    with _lock:
-        _known.samples.clear()
-        _known.paused_until = 0.0

@@ -30,7 +30,7 @@ from gateway.backoffice.follow_ups.bulk_follow_ups import BULK_TYPES
 from gateway.backoffice.follow_ups.manual_follow_up import MAX_FOLLOW_UP_NOTE_CHARS
 from gateway.backoffice.follow_ups.reasons import FOLLOW_UP_REASONS
 from gateway.backoffice.kit import entity_names, saved_views
-from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
+from gateway.backoffice.kit.base import ReadOnlyPage
 from gateway.backoffice.kit.formatting import (
     build_state_pill,
     format_masked_json,
@@ -426,9 +426,7 @@ class PaymentAdmin(ReadOnlyPage):
         ids = bulk_pages.read_picked(request)
         shown = request.POST.get(COLUMNS_PARAMETER, "")
         columns = payment_columns.choose_payment_columns(request.user, shown) if "shown" in request.POST else []
-        return background_work_pages.start_payment_export(
-            request, actor_from_request(request), ids=ids, columns=columns
-        )
+        return background_work_pages.start_payment_export(request, ids=ids, columns=columns)
 
 
 def _search_archive(asked: SearchTerm) -> Payment | None:
