@@ -71,7 +71,8 @@ RETURNING r.payment_id, r.checkout_id, r.attempts, r.due_at, due.expires_at, due
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DueResultCall:
-    """A leased call, to be made now. ``attempt``: 1 for the first; ``ahead``: the merchant's clock minus real time."""
+    """A leased call, to be made now. ``attempt``: 1 for the first; ``clock_offset``: the merchant's clock minus
+    real time."""
 
     payment: UUID
     checkout: UUID

@@ -93,7 +93,8 @@ _waiters: Final = threading.BoundedSemaphore(MAX_INDEX_WAITERS)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchEntry:
     """One search result. ``kind``: as shown to the reader: page, section, parameter, result code, test card. ``words``:
-    title, summary and keywords; ``body``: a section's whole text; each of the last three as :func:`_index` has it."""
+    title, summary and keywords. ``title_index``, ``words_index``, ``body_index``: of the title, of ``words``, and of a
+    section's whole text, as :func:`_index` has it."""
 
     title: str
     kind: str

@@ -42,8 +42,8 @@ class RateCell(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryOutcome:
-    """Retries of one kind, counted. ``code``, ``advice``: of the decline before; ``at``: when they were made, in UTC:
-    day of the month, ISO day of the week, hour."""
+    """Retries of one kind, counted. ``code``, ``advice``: of the decline before; ``day`` (of the month),
+    ``weekday`` (ISO), ``hour``: when they were made, in UTC."""
 
     code: str
     advice: str

@@ -41,7 +41,7 @@ class UnreadableBankMessageError(Exception):
 
 @dataclass(slots=True, kw_only=True)
 class MessageRecord:
-    """One element of a level: relative path → its texts. ``above``: its ancestors among the records, outermost first.
+    """One element of a level: relative path → its texts. ``ancestors``: those among the records, outermost first.
     ``within``: the number of records in it, by level."""
 
     level: str
