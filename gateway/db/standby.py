@@ -187,7 +187,7 @@ class StandbyRouter:
         return DEFAULT_DB_ALIAS
 
     def db_for_write(self, model: type[models.Model], **hints: Any) -> str:
-        """Also asked for reads that lock."""
+        """The primary. Django asks this for reads that lock, too."""
         refuse_write()
         row = hints.get("instance")
         if row is not None and row._state.db == STANDBY_ALIAS and isinstance(row, model):

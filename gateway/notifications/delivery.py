@@ -50,7 +50,7 @@ log = structlog.get_logger(__name__)
 
 
 _NDC: Final = re.compile(r'"ndc": ?"([0-9a-f-]{1,69})"')
-"""In a webhook's text: of the payment's request."""
+"""The ndc of the payment's request in a webhook's text."""
 
 
 def attempt_webhook(due: DueWebhook, lines: ConnectionPool | None = None) -> WebhookAttemptResult:
@@ -119,7 +119,7 @@ class WebhookSender:
         self._lines = ConnectionPool(most=THREADS_PER_ENDPOINT)
 
     def enter(self) -> None:
-        """A run begins: it records what its lanes return."""
+        """Begin a run, which records what its lanes return."""
         with self._lock:
             self._runs += 1
 

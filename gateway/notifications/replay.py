@@ -188,6 +188,6 @@ def _select_deliveries(selection: ReplaySelection) -> QuerySet[WebhookDelivery]:
 
 
 def _filter_receiving_endpoints(chosen: QuerySet[WebhookDelivery]) -> QuerySet[WebhookDelivery]:
-    """Those whose endpoint receives deliveries at present."""
+    """The deliveries whose endpoint receives any at present."""
     state = WebhookEndpoint.State
     return chosen.filter(endpoint__state__in=(state.ACTIVE, state.PAUSED))

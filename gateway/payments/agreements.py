@@ -338,8 +338,8 @@ def _build_reference_error(name: str, value: str, message: str, code: str) -> Pa
 
 
 def _find_first_scheme_reference(registration: UUID) -> dict[str, str]:
-    """In place of an agreement that was never made: the scheme reference of the payment that created the registration,
-    as a parameter; empty if it has none."""
+    """The scheme reference in place of an agreement that was never made: that of the payment that created the
+    registration, as a parameter; empty if it has none."""
     made = Registration.objects.filter(pk=registration).values("payment")[:1]
     answer = Payment.objects.filter(pk__in=made).values_list("answer", flat=True).first() or {}
     network_reference = read_private_facts(answer).network_reference

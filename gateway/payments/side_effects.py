@@ -54,7 +54,7 @@ INITIAL_MODE: Final = "INITIAL"
 RENEWED_FIELDS: Final = ("expiryMonth", "expiryYear")
 """What a shopper may renew of a stored card while paying with it."""
 OPT_OUT_PARAMETER: Final = "accountUpdater"
-"""By which the account updater is not asked about a stored card (false), or is again (true)."""
+"""The parameter by which the account updater is not asked about a stored card (false), or is again (true)."""
 LOOK_AT_CARD: Final[Mapping[str, Any]] = {"account_update_due_at": None}
 """Columns of a registration that the account updater's files are to look at anew."""
 FORGET_ACCOUNT_UPDATE: Final[Mapping[str, Any]] = {"account_update": "", "account_updated_at": None, **LOOK_AT_CARD}
@@ -165,9 +165,9 @@ def _is_held_apart(renewal: Payment) -> bool:
 
 
 def _resolve_authorization_end(payment: Payment, reply: AcquirerReply, at: datetime) -> datetime | None:
-    """Until when an authorization or its renewal, approved at ``at``, may be captured: by the table, or by the acquirer
-    if that is earlier; None without an end. An increment does not prolong what it raises, and one of 0.00 holds
-    nothing."""
+    """The time until which an authorization or its renewal, approved at ``at``, may be captured: by the table, or by
+    the acquirer if that is earlier; None without an end. An increment does not prolong what it raises, and one of 0.00
+    holds nothing."""
     if payment.payment_type != "PA" or payment.practice == INCREMENTAL_AUTHORIZATION:
         return None
     if reply.approved is None or not reply.approved:

@@ -148,7 +148,7 @@ def status_view(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def status_json_view(_request: HttpRequest) -> JsonResponse:
-    """The same as data."""
+    """GET /docs/status.json: the status page as data."""
     at, parts = read_status()
     body = {
         "status": _resolve_overall(parts),

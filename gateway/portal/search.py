@@ -38,7 +38,7 @@ MAX_SKIPPED_NUMBERS: Final = 4
 """Steps for each of them through the words that begin alike, which have many entries in common."""
 MAX_CORRECTED_WORDS: Final = 3
 MAX_CORRECTED_CHARS: Final = 24
-"""Of a word that may be misspelt."""
+"""Characters of a word that may be misspelt."""
 MAX_COMPARED_WORDS: Final = 12
 """Title words that a misspelt word is compared with, letter by letter."""
 MAX_EXCERPT_CHARS: Final = 160
@@ -296,7 +296,7 @@ class SearchIndex:
 
 
 def _find_range(ordered: tuple[str, ...], begins: str) -> tuple[int, int]:
-    """Those that begin with ``begins``: from the first to the one behind the last."""
+    """The range of the words that begin with ``begins``: the first, and the one behind the last."""
     return bisect_left(ordered, begins), bisect_left(ordered, f"{begins}{_LAST_CHARACTER}")
 
 

@@ -346,7 +346,7 @@ def _skip_closed_months(found: list[Finding]) -> list[Finding]:
 
 
 def _find_changed(found: list[Finding], **now: Any) -> list[Finding]:
-    """Those that this transaction changed: somebody else may have been first with the others."""
+    """The records that this transaction changed: another user may have been first with the others."""
     keys = set(Finding.objects.filter(pk__in=[one.pk for one in found], **now).values_list("pk", flat=True))
     return [one for one in found if one.pk in keys]
 

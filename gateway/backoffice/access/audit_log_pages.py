@@ -53,7 +53,7 @@ class LooksFilter(admin.SimpleListFilter):
             yield choice if number else {**choice, "display": gettext("Hidden")}
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[AuditEntry]) -> QuerySet[AuditEntry]:
-        """Without views, unless they, or an action, are asked for."""
+        """The entries, without views unless they, or an action, are asked for."""
         if self.value() == "only":
             return queryset.filter(action__in=LOOK_ACTIONS)
         if self.value() == "all" or "action__exact" in request.GET or "action" in request.GET:

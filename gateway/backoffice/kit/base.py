@@ -481,12 +481,12 @@ class MerchantPage(BackofficePage):
         return permissions.find_access_scope(request.user, self.right(verb))
 
     def own(self, request: HttpRequest, rows: models.QuerySet[Any], verb: str = "view") -> models.QuerySet[Any]:
-        """Those of ``rows`` that the user may ``verb``. Actions filter the selected rows with it."""
+        """The rows among ``rows`` that the user may ``verb``. Actions filter the selected rows with it."""
         return self.reached(rows, self.scope(request, verb))
 
     def reached(self, rows: models.QuerySet[Any], scope: AccessScope) -> models.QuerySet[Any]:
-        """Those of ``rows`` in ``scope``. A page whose rows lead to their merchant in another way overrides this and
-        :meth:`place`."""
+        """The rows among ``rows`` in ``scope``. A page whose rows lead to their merchant in another way overrides this
+        and :meth:`place`."""
         if not scope:
             return rows.none()
         return rows if scope.everything else rows.filter(scope.where(self.merchant_path, self.channel_path))
@@ -605,7 +605,7 @@ class PspPage(BackofficePage):
     psp_path: ClassVar[str] = "psp"
 
     def own(self, request: HttpRequest, rows: models.QuerySet[Any], verb: str = "view") -> models.QuerySet[Any]:
-        """Those of ``rows`` whose PSP the user may ``verb``."""
+        """The rows among ``rows`` whose PSP the user may ``verb``."""
         return rows.filter(**{f"{self.psp_path}__in": permissions.list_permitted_psps(request.user, self.right(verb))})
 
     def _may(self, request: HttpRequest, verb: str, row: Any = None) -> bool:
@@ -624,7 +624,8 @@ class PspPage(BackofficePage):
         return self.own(request, super().get_queryset(request))
 
     def offered(self, request: HttpRequest, rows: models.QuerySet[Any], wanted: Sequence[str]) -> models.QuerySet[Any]:
-        """Those of ``rows`` below the PSPs on which the user has one of these permissions, for another page's form."""
+        """The rows among ``rows`` below the PSPs on which the user has one of these permissions, for another page's
+        form."""
         found = models.Q(pk__in=[])
         for right in wanted:
             found |= models.Q(**{f"{self.psp_path}__in": permissions.list_permitted_psps(request.user, right)})

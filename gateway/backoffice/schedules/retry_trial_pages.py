@@ -24,7 +24,7 @@ _RIGHT: Final = retry_trial.RETRY_TRIAL_PERMISSION
 
 
 class RetryTrialForm(DryRunForm):
-    """The channel and the days."""
+    """The channel and the days whose retries are tried."""
 
     drafts = None  # type: ignore[assignment]  # as Django documents: the field of the other form is left out
 

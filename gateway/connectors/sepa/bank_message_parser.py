@@ -97,7 +97,7 @@ def _read_records(stream: BinaryIO, reading: _Reading) -> Iterator[MessageRecord
 
 
 class _Reading:
-    """The open records, and those that have ended."""
+    """The state of reading one message: the open records, and those that have ended."""
 
     def __init__(self) -> None:
         self.kind = ""
