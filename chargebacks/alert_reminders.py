@@ -21,7 +21,7 @@ from gateway.core.money import format_amount
 from gateway.models import Merchant
 
 LAST_ALERT_REMINDER: Final = timedelta(hours=24)
-"""Before the deadline; not sent where the alert came later than that."""
+"""How long before its deadline an alert is reminded of; not sent where the alert came later than that."""
 
 _CLAIM: Final = """
 WITH due AS MATERIALIZED (

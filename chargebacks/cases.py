@@ -64,7 +64,7 @@ class SchemeFacts:
     day: date | None = None
 
     def fill_from(self, previous: Chargeback) -> SchemeFacts:
-        """With what is known of the case before, where nothing was said."""
+        """These facts, filled up with what is known of the case before where nothing was said."""
         return replace(
             self,
             reason=self.reason or previous.scheme_reason,
@@ -147,7 +147,8 @@ def insert_case(
 
 
 def _close_alerts(write: WriteStatement, disputed: UUID, case: UUID, at: datetime) -> None:
-    """In the statement that opens a case: an open alert of the payment is over, and every one names the case."""
+    """Close alerts in the statement that opens a case: an open alert of the payment is over, and every one names the
+    case."""
     closing = {
         "state": DisputeAlert.State.DISPUTED,
         "chargeback": case,
@@ -349,7 +350,7 @@ def adopt_recent_payments(merchant: Merchant | None = None) -> int:
 
 
 def adopt_all_payments(merchant: Merchant | None = None) -> int:
-    """The same for payments of any age: one may have been in doubt for long."""
+    """Open and move the cases of payments of any age: one may have been in doubt for long."""
     return _adopt_payments(merchant, None)
 
 

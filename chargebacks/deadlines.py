@@ -30,8 +30,9 @@ def compute_response_deadline(
     answer_days: int = DEFAULT_ANSWER_DAYS,
     days_gone: int = 0,
 ) -> datetime:
-    """Until when evidence may be submitted: 17:00 in the merchant's time zone, on the acquirer's day, else the stage's
-    number of days after it was opened, less the ``days_gone`` before we heard of it, but not before the next day."""
+    """The time until which evidence may be submitted: 17:00 in the merchant's time zone, on the acquirer's day, else
+    the stage's number of days after it was opened, less the ``days_gone`` before we heard of it, but not before the
+    next day."""
     zone = ZoneInfo(merchant.time_zone)
     left = max(answer_days - days_gone, MIN_ANSWER_DAYS)
     day = respond_by or opened_at.astimezone(zone).date() + timedelta(days=left)

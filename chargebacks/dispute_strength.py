@@ -23,7 +23,7 @@ from chargebacks.models import Chargeback
 STRONG_FROM: Final = 10
 FAIR_FROM: Final = 5
 MAX_HELPFUL_POINTS: Final = 4
-"""Of all HELPFUL proof together: however much of it there is, it does not answer a claim."""
+"""Points of all HELPFUL proof together, at most: however much of it there is, it does not answer a claim."""
 
 
 class ProofWeight(IntEnum):

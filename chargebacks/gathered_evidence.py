@@ -27,7 +27,8 @@ from gateway.threeds.authentications import find_authentication_of_payment
 MAX_EARLIER_COUNTED: Final = 100
 MAX_SAME_AMOUNT_READ: Final = 10
 SAME_AMOUNT_WINDOW: Final = timedelta(days=30)
-"""Before and after the disputed payment: another one of the same card and amount may be the first of a duplicate."""
+"""The time before and after the disputed payment: another one of the same card and amount may be the first of a
+duplicate."""
 WANTED_EARLIER_PAYMENTS: Final = 2
 """Visa, "Compelling Evidence 3.0 Merchant Readiness": two earlier payments."""
 AUTHENTICATED_ECIS: Final = frozenset({"05", "02"})

@@ -24,7 +24,7 @@ from gateway.models import BackgroundWork
 VIEW_CHARGEBACK_PERMISSION: Final = "chargebacks.view_chargeback"
 PACKET_FILE_NAME: Final = "packet.pdf"
 MAX_PACKET_MEMORY_BYTES: Final = 512 * 1024**2
-"""In addition to what the worker uses when it begins."""
+"""Memory of a packet's process, in addition to what it uses when it begins."""
 MAX_PACKET_CPU_S: Final = 40.0
 """Below the lease of a slice, 60 s."""
 PACKET_TOO_LARGE: Final = "The files of evidence take too much to be put together: make the largest one smaller."

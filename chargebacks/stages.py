@@ -31,7 +31,7 @@ DisputeStage = Chargeback.Stage
 VISA, MASTERCARD, AMEX, DISCOVER, SEPA_SCHEME = "visa", "mastercard", "amex", "discover", "sepa"
 ALLOCATION, COLLABORATION = "allocation", "collaboration"
 DEFAULT_ANSWER_DAYS: Final = 14
-"""Of schemes without a rule of their own; shorter than what any of them gives."""
+"""Days to answer at schemes without a rule of their own; shorter than what any of them gives."""
 SCHEME_BY_BRAND: Final[Mapping[str, str]] = MappingProxyType(
     {
         **dict.fromkeys(("VISA", "VISADEBIT", "VISAELECTRON", "VPAY"), VISA),

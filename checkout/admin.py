@@ -122,7 +122,6 @@ class OfferRuleForm(_RuleForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         use_one_line_inputs(self, "brands")
-        composite_field.capitalize_labels(self)
 
     class Meta:
         model = OfferRule

@@ -31,7 +31,8 @@ UNUSED_CHECKOUT_RETENTION: Final = timedelta(days=1)
 """How long a checkout of a payment link is kept after its end when no payment was tried: whoever opens a link makes
 one."""
 ABANDONED_CHECKOUT_RETENTION: Final = timedelta(days=400)
-"""The same of any other checkout: a year can be compared with the one before."""
+"""How long any other checkout is kept after its end when no payment was tried: a year can be compared with the one
+before."""
 _DELETE_UNUSED: Final = """
 WITH unused AS MATERIALIZED (
     SELECT c.id FROM checkout_checkout c JOIN gateway_merchant m ON m.id = c.merchant_id

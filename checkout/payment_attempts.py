@@ -52,7 +52,7 @@ TOO_MANY_ATTEMPTS_CODE: Final = "700.500.001"
 MAX_CHECKOUT_UPDATE_TRIES: Final = 20
 """How often a submission reads its checkout again after losing to a concurrent change."""
 RESULT_CALL_DELAY: Final = timedelta(minutes=29)
-"""From the checkout's creation to the result call."""
+"""The time from the checkout's creation to the result call."""
 MIN_RESULT_CALL_DELAY: Final = timedelta(seconds=10)
 """Least time from a payment's start to that call."""
 RESULT_CALL_BEFORE_EXPIRY: Final = timedelta(seconds=3)

@@ -37,7 +37,8 @@ RECEIPT_RETENTION: Final = timedelta(hours=24)
 MAX_RECEIPT_MAILS: Final = 3
 """Mails of one checkout."""
 MAX_RECEIPT_MAIL_TRIES: Final = 12
-"""After two minutes, then twice as long each time, six hours at most: more than a day in all."""
+"""Tries of a receipt's mail: after two minutes, then twice as long each time, six hours at most: more than a day in
+all."""
 RECEIPT_MAIL_BATCH_SIZE: Final = 100
 
 log = structlog.get_logger(__name__)

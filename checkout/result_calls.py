@@ -27,11 +27,11 @@ from gateway.models import Merchant, Payment
 from gateway.payments import shopper_return
 
 RESULT_CALL_TIMEOUT_S: Final = 10.0
-"""For one call, everything included."""
+"""The time of one call, everything included."""
 MAX_RESULT_CALL_ANSWER_BYTES: Final = 1_024
 """Bytes read of the answer, which is ignored."""
 RESULT_CALL_RETRY_DELAYS_S: Final = (5, 10, 20)
-"""After a failed call; the last minute of a checkout has room for no more."""
+"""Delays after a failed call; the last minute of a checkout has room for no more."""
 MAX_CONCURRENT_RESULT_CALLS: Final = 32
 """Calls of one process at a time: a lease must not expire in a queue."""
 MAX_ROUNDS_PER_RUN: Final = 20
@@ -71,7 +71,8 @@ RETURNING r.payment_id, r.checkout_id, r.attempts, r.due_at, due.expires_at, due
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DueResultCall:
-    """A leased call, to be made now. ``attempt``: 1 for the first; ``ahead``: the merchant's clock minus real time."""
+    """A leased call, to be made now. ``attempt``: 1 for the first; ``clock_offset``: the merchant's clock minus
+    real time."""
 
     payment: UUID
     checkout: UUID

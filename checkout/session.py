@@ -111,7 +111,7 @@ def find_checkout(public_id: str, **where: Any) -> Checkout | None:
 
 
 def find_open_checkout(public_id: str, **where: Any) -> Checkout:
-    """The same, if not expired. Raises RequestRefusedError (404)."""
+    """The checkout with this id, if not expired. Raises RequestRefusedError (404)."""
     row = find_checkout(public_id, **where)
     if row is None or is_checkout_expired(row):
         raise build_checkout_not_found()

@@ -17,7 +17,7 @@ app.autodiscover_tasks()
 
 @celeryd_init.connect  # type: ignore[untyped-decorator]  # celery has no types
 def install_worker_watchdog(**_: Any) -> None:
-    """Only in worker processes; imported once the settings are loaded."""
+    """Install the watchdog of config.worker, in worker processes only; imported once the settings are loaded."""
     from config.worker import install_watchdog
 
     install_watchdog(app)

@@ -207,7 +207,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]
         oldest.close()
 
     def _cap_keepalive(self, deadline: float) -> None:
-        """At the end of the process: what has sent nothing yet is not waited for longer than a kept connection."""
+        """Wait, at the end of the process, no longer for connections that have sent nothing than for kept ones."""
         super()._cap_keepalive(deadline)
         for conn in self.pending_conns:
             conn.timeout = min(conn.timeout, deadline)

@@ -50,10 +50,6 @@ class _TracerOfProcess:
                     made = self._made = (os.getpid(), endpoint, provider, provider.get_tracer("tollhouse"))
         return made[3]
 
-    def flush(self) -> None:
-        if self._made is not None:
-            self._made[2].force_flush(EXPORT_TIMEOUT_S * 1000)
-
 
 _process: Final = _TracerOfProcess()
 
@@ -127,11 +123,6 @@ class TraceSpan:
 
 NO_SPAN: Final = TraceSpan(None, "", None, {})
 """What is used while tracing is off: it keeps nothing, so all threads have the same one."""
-
-
-def flush_spans() -> None:
-    """Send what waits; otherwise it is sent every few seconds, and as the process ends."""
-    _process.flush()
 
 
 def trace_span(name: str, *, ndc: NdcSource | None = None, **values: SpanValue) -> TraceSpan:

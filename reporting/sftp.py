@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import paramiko
 
 SFTP_CONNECT_TIMEOUT_S: Final = 10.0
-"""For each step before files can move: connecting, greeting, keys, login."""
+"""The time of each step before files can move: connecting, greeting, keys, login."""
 SFTP_IDLE_TIMEOUT_S: Final = 60.0
 """Longest time without an answer during a transfer."""
 CLAIMING_SHARE: Final = 0.25

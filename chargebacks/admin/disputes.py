@@ -47,8 +47,7 @@ from chargebacks.stages import DisputeStage
 from chargebacks.states import CLOSED_DISPUTE_STATES, DisputeState, DisputeTransitionError
 from gateway.access import audit_log, permissions
 from gateway.api.body_limits import UploadPolicy, allow_uploads, build_upload_url
-from gateway.background import queue
-from gateway.backoffice.kit import charts, keyset, saved_views
+from gateway.backoffice.kit import charts, keyset, saved_views, work_start
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
 from gateway.backoffice.kit.formatting import format_money
 from gateway.backoffice.payments import payment_search
@@ -300,22 +299,11 @@ class ChargebackAdmin(ReadOnlyPage):
         if request.method != "POST":
             return redirect(reverse("admin:chargebacks_chargeback_change", args=[row.pk]))
         title, arguments = _("Packet as PDF") + f" · {format_money(row.amount, row.currency)}", {"case": row.pk.hex}
-        try:
-            made = queue.enqueue_work(
-                packet_job.PACKET_JOB_KIND,
-                title,
-                arguments,
-                owner=int(request.user.pk or 0),
-                by=actor_from_request(request),
-            )
-        except queue.TooMuchOpenWorkError:
-            messages.error(
-                request,
-                _("You have %d pieces of work running. Wait for one, or cancel one.") % queue.MAX_OPEN_WORK_PER_OWNER,
-            )
+        made = work_start.enqueue_page_work(request, packet_job.PACKET_JOB_KIND, title, arguments)
+        if made is None:
             return redirect(reverse("admin:gateway_backgroundwork_changelist"))
         self.record(request, "packet asked", row)
-        return redirect(reverse("admin:gateway_backgroundwork_change", args=[made.pk]))
+        return work_start.lead_to_work(made)
 
     def by_hand_view(self, request: HttpRequest, payment: Any) -> HttpResponse:
         return manual_entry.manual_entry_view(self, request, _get_payment_to_dispute(request, payment))

@@ -176,7 +176,7 @@ def _plant(root: _Node, name: str, schema: Mapping[str, Any], *, required: bool)
 
 
 def _rest(name: str) -> str:
-    """From the first bracket on; a map's key may have dots."""
+    """The rest of a name from the first bracket on; a map's key may have dots."""
     head, bracket, tail = name.partition("[")
     return f"{bracket}{tail}" if head != name else ""
 

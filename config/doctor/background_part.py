@@ -44,7 +44,7 @@ def examine_broker(_question: DoctorQuestion) -> Iterator[PartFinding]:
 
 
 def _examine_memory(line: Connection) -> Iterator[PartFinding]:
-    """Of Valkey and Redis: whether tasks may be thrown away when memory is short."""
+    """Whether Valkey or Redis may throw tasks away when memory is short."""
     if not line.as_uri().startswith("redis"):
         return
     held: Any = line.default_channel

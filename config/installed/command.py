@@ -54,8 +54,8 @@ def _run(arguments: list[str]) -> int:
 
 
 def _manage(arguments: list[str]) -> int:
-    """With a database of one's own directly, else in the environment of the run on TOLLHOUSE_VAR, which is started for
-    the command where none is there."""
+    """Run Django's command line: with a database of one's own directly, else in the environment of the run on
+    TOLLHOUSE_VAR, which is started for the command where none is there."""
     if os.environ.get("DATABASE_URL"):
         from manage import main
 

@@ -122,7 +122,7 @@ class BackingServices:
 
 
 def _allowed_hosts(web: WebServer, base_url: str) -> str:
-    """In the test environment: this machine's names, the base address, and any name when all may connect."""
+    """ALLOWED_HOSTS of the test environment: this machine's names, the base address, any name when all may connect."""
     if web.host in ("0.0.0.0", "::"):  # noqa: S104 - compared, not bound
         return "*"
     names = ["localhost", "127.0.0.1", "[::1]", urlsplit(base_url).hostname or "", web.host]

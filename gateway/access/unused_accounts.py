@@ -89,7 +89,7 @@ def _disable(user: User, days: int) -> bool:
 
 
 def _last_superuser() -> int | None:
-    """Of the superusers who can sign in, the one whose account was used last: it stays active, since otherwise nobody
+    """The superuser who can sign in and whose account was used last: it stays active, since otherwise nobody
     could enable the others again."""
     candidates = [
         user for user in User.objects.filter(is_active=True, is_staff=True, is_superuser=True) if _can_enter(user)

@@ -100,7 +100,7 @@ class ApiView(APIView):  # type: ignore[misc]  # DRF has no type hints
         return Request(request)  # no parsers and authenticators: bodies and tokens are read by :meth:`admit_request`
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Everything is done in :meth:`enter`; only a wrong method has to find the token checked already."""
+        """Only a wrong method's token is checked here; all else is done by :meth:`admit_request`."""
         if (request.method or "") not in self.endpoints:
             token_admission.parse_bearer_token(request.META.get(_AUTHORIZATION))
             # A view may have inherited the method from one whose endpoint takes it.

@@ -61,8 +61,8 @@ def parse_account_settings(connector: Connector, given: Any, path: str, faults: 
 def check_account_secrets(
     connector: Connector, given: Mapping[str, str], stored: Mapping[str, Any], path: str, faults: d.DocumentFaults
 ) -> None:
-    """Report what is wrong with an account's secrets. ``given``: new texts; ``kept``: names of those already stored. A
-    value is never repeated."""
+    """Report what is wrong with an account's secrets. ``given``: new texts; ``stored``: names of those already stored.
+    A value is never repeated."""
     secret = {setting.name: setting for setting in connector.settings if setting.secret}
     d.refuse_unknown_members(given, secret, path, faults)
     for name, setting in secret.items():

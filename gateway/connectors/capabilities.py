@@ -78,7 +78,7 @@ class SentParameter:
 
 
 SENDS_EVERYTHING: Final[tuple[SentParameter, ...]] = (SentParameter(name="", place="all parameters"),)
-"""Of a connector whose other side is ours."""
+"""The capabilities of a connector whose other side is ours."""
 
 SPECIAL_PARAMETERS: Final = (
     SpecialParameter(name=TRANSFER_PARAMETER, group="transfers", values=TRANSFERS, binding=True),

@@ -123,7 +123,8 @@ def continue_point_of_service(
 
 _AUTHENTICATED_STATUSES: Final = frozenset({"Y", "A"})
 _AUTHENTICATED_ECI: Final = frozenset({"05", "02", "01"})
-"""Of a proof that names no status. 06 is Visa's attempt and Mastercard's accepted exemption, so it does not decide."""
+"""ECIs that show an authentication where the proof names no status. 06 is Visa's attempt and Mastercard's accepted
+exemption, so it does not decide."""
 
 
 def _resolve_exemption(parameters: Mapping[str, str]) -> str:

@@ -42,7 +42,7 @@ def format_curl_command(
 
 
 def _encode_url(url: str) -> str:
-    """With what an address must not hold as it is encoded; a variable stays where it is a whole segment."""
+    """The address with what it must not hold as it is encoded; a variable stays where it is a whole segment."""
     scheme, _, rest = url.partition("://")
     host, *segments = rest.split("/")
     return "/".join([f"{scheme}://{host}", *(_encode(segment, ":@,") for segment in segments)])

@@ -24,7 +24,7 @@ def escape_formula(cell: str) -> str:
 
 
 def escape_csv_formula(cell: str) -> str:
-    """The same for a cell of a CSV file, which a spreadsheet may split once more. Numbers stay numbers."""
+    """Escape a formula in a cell of a CSV file, which a spreadsheet may split once more. Numbers stay numbers."""
     if _NUMBER.fullmatch(cell):
         return cell
     return _BEFORE_SIGN.sub(

@@ -20,7 +20,7 @@ file of one endless tag took hours and twice its size of memory (CVE-2023-52425)
 MAX_XML_TEXT_CHARS: Final = 1_000
 """Most characters that are kept of one element, and of one attribute."""
 MAX_VALUES_PER_PATH: Final = 50
-"""For callers that collect values: most values of one path within a record; further ones are dropped."""
+"""Values of one path within a record that are kept for callers that collect them; further ones are dropped."""
 _SPACE: Final = re.compile(r"\s+")
 
 

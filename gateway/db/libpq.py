@@ -190,7 +190,8 @@ def _encode_list(value: list[Any]) -> bytes | None:
 
 
 def _encode_other(line: psycopg.Connection[Any], value: Any) -> bytes | None:
-    """By psycopg's own dumper, which needs the connection: bytes within a list are escaped in its way."""
+    """Encode a value by psycopg's own dumper, which needs the connection: bytes within a list are escaped in its
+    way."""
     if type(value) is list and (numbers := _encode_list(value)) is not None:
         return numbers
     dumped = Transformer(line).get_dumper(value, PyFormat.TEXT).dump(value)

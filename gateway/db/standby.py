@@ -187,7 +187,7 @@ class StandbyRouter:
         return DEFAULT_DB_ALIAS
 
     def db_for_write(self, model: type[models.Model], **hints: Any) -> str:
-        """Also asked for reads that lock."""
+        """The primary. Django asks this for reads that lock, too."""
         refuse_write()
         row = hints.get("instance")
         if row is not None and row._state.db == STANDBY_ALIAS and isinstance(row, model):
@@ -277,10 +277,3 @@ def _ask(alias: str, sql: str) -> list[tuple[Any, ...]]:
 def _pause(why: str) -> None:
     _known.paused_until = time.monotonic() + STANDBY_PAUSE_S
     log.warning("standby_not_read", why=why, seconds=STANDBY_PAUSE_S)
-
-
-def forget_standby() -> None:
-    """Forget what this process knows of primary and standby, for tests."""
-    with _lock:
-        _known.samples.clear()
-        _known.paused_until = 0.0

@@ -173,7 +173,7 @@ class BulkAction(models.Model):
 
     ``code``: the payment type; ``selection``: payments by id or the filters of a list. Its items are first looked at
     and nothing is sent; the user then confirms. ``work``: the background work of the present step. ``undo_of``: the
-    action whose captures this one takes back. ``total``: payments that were chosen; times are real time.
+    action whose captures this one takes back. Times are real time.
     """
 
     class State(models.TextChoices):

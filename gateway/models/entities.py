@@ -189,7 +189,7 @@ class Channel(Entity):
         DECLINE = "decline", _("reversed at once: the payment is declined")
 
     class RetryTiming(models.TextChoices):
-        """By what the time of a declined subscription charge's next try is chosen."""
+        """What chooses the time of a declined subscription charge's next try."""
 
         TABLE = "table", _("by the table: after 3, 5 and 7 days")
         OUTCOMES = "outcomes", _("by the outcomes of earlier retries")

@@ -50,7 +50,7 @@ log = structlog.get_logger(__name__)
 
 
 _NDC: Final = re.compile(r'"ndc": ?"([0-9a-f-]{1,69})"')
-"""In a webhook's text: of the payment's request."""
+"""The ndc of the payment's request in a webhook's text."""
 
 
 def attempt_webhook(due: DueWebhook, lines: ConnectionPool | None = None) -> WebhookAttemptResult:
@@ -119,7 +119,7 @@ class WebhookSender:
         self._lines = ConnectionPool(most=THREADS_PER_ENDPOINT)
 
     def enter(self) -> None:
-        """A run begins: it records what its lanes return."""
+        """Begin a run, which records what its lanes return."""
         with self._lock:
             self._runs += 1
 
@@ -229,7 +229,7 @@ class WebhookSender:
 _sender: Final = WebhookSender()
 
 
-def deliver_due_webhooks(tell: PayloadBuilder, merchant: Merchant | None = None) -> int:
+def deliver_due_webhooks(build_payloads: PayloadBuilder, merchant: Merchant | None = None) -> int:
     """Deliver notifications until nothing is due, at most MAX_DELIVERY_RUN_S. Returns how many attempts were made.
 
     For one ``merchant``: waits for all of their deliveries. For all: does not wait for hanging receivers.
@@ -239,7 +239,7 @@ def deliver_due_webhooks(tell: PayloadBuilder, merchant: Merchant | None = None)
     _sender.enter()
     try:
         while True:
-            handed = fan_out_notifications(tell)
+            handed = fan_out_notifications(build_payloads)
             claimed = claims.claim_due_webhooks(
                 _sender.busy(), room=MAX_HELD_PER_ENDPOINT, limit=_sender.room(), merchant=merchant
             )

@@ -88,7 +88,7 @@ class SequenceGap:
         return xmin >= self.xid and now - datetime.fromisoformat(self.at) >= GAP_RETENTION
 
 
-def fan_out_notifications(tell: payload_format.PayloadBuilder, *, limit: int = FAN_OUT_BATCH_SIZE) -> int:
+def fan_out_notifications(build_payloads: payload_format.PayloadBuilder, *, limit: int = FAN_OUT_BATCH_SIZE) -> int:
     """Fan at most ``limit`` notifications out. Returns how many; 0 also if another worker does it."""
     found = execute_sql(_PENDING, {})
     if not found:
@@ -107,7 +107,7 @@ def fan_out_notifications(tell: payload_format.PayloadBuilder, *, limit: int = F
         late = _load_late_notifications(gaps)
         fresh = list(Notification.objects.filter(pk__gt=position).order_by("pk")[:limit])
         _, xmax, _ = execute_sql(_HORIZON, {})[0]
-        create_deliveries(tell, [*late, *fresh])
+        create_deliveries(build_payloads, [*late, *fresh])
         left = _drop_filled_gaps(gaps, [one.pk for one in late], xmin, now)
         left += _find_gaps(position, [one.pk for one in fresh], xmax, now)
         execute_sql(
@@ -149,24 +149,24 @@ def _find_gaps(position: int, numbers: Iterable[int], xmax: int, now: datetime) 
     return found
 
 
-def create_deliveries(tell: payload_format.PayloadBuilder, notifications: Sequence[Notification]) -> int:
+def create_deliveries(build_payloads: payload_format.PayloadBuilder, notifications: Sequence[Notification]) -> int:
     """Create the missing deliveries of ``notifications``. Returns how many."""
     if not notifications:
         return 0
     endpoints = _load_endpoints({one.merchant_id for one in notifications})
     chosen = {one.pk: [e for e in endpoints.get(one.merchant_id, ()) if is_subscribed(e, one)] for one in notifications}
-    payloads = tell(notifications, {number for number, mine in chosen.items() if mine})
+    payloads = build_payloads(notifications, {number for number, mine in chosen.items() if mine})
     rows: list[dict[str, Any]] = []
     returns: dict[UUID, WebhookEndpoint] = {}
     for one in notifications:
-        words = payloads.get(one.pk)
-        if words is None:
+        payload = payloads.get(one.pk)
+        if payload is None:
             continue
-        rows += [build_delivery_row(one, endpoint, body=words.text) for endpoint in chosen[one.pk]]
-        if words.return_url:
+        rows += [build_delivery_row(one, endpoint, body=payload.text) for endpoint in chosen[one.pk]]
+        if payload.return_url:
             if one.merchant_id not in returns:
                 returns[one.merchant_id] = _build_return_endpoint(one.merchant_id)
-            rows.append(build_delivery_row(one, returns[one.merchant_id], url=words.return_url))
+            rows.append(build_delivery_row(one, returns[one.merchant_id], url=payload.return_url))
     return insert_deliveries(rows)
 
 

@@ -132,17 +132,22 @@ def count_missed_events(endpoint: WebhookEndpoint, since: datetime, until: datet
 
 
 def deliver_missed_events(
-    endpoint: WebhookEndpoint, since: datetime, until: datetime, tell: PayloadBuilder, *, batch: int = REPLAY_BATCH_SIZE
+    endpoint: WebhookEndpoint,
+    since: datetime,
+    until: datetime,
+    build_payloads: PayloadBuilder,
+    *,
+    batch: int = REPLAY_BATCH_SIZE,
 ) -> Iterator[int]:
     """Create deliveries of missed events; yields the number after each batch. The text is the event as of its own
     time."""
     while numbers := _list_missed_ids(endpoint, since, until, batch):
         notifications = list(Notification.objects.filter(pk__in=numbers).order_by("pk"))
-        words = tell(notifications, set(numbers))
+        payloads = build_payloads(notifications, set(numbers))
         rows = [
-            fan_out.build_delivery_row(one, endpoint, body=words[one.pk].text)
+            fan_out.build_delivery_row(one, endpoint, body=payloads[one.pk].text)
             for one in notifications
-            if one.pk in words and words[one.pk].text
+            if one.pk in payloads and payloads[one.pk].text
         ]
         made = fan_out.insert_deliveries(rows)
         yield made
@@ -183,6 +188,6 @@ def _select_deliveries(selection: ReplaySelection) -> QuerySet[WebhookDelivery]:
 
 
 def _filter_receiving_endpoints(chosen: QuerySet[WebhookDelivery]) -> QuerySet[WebhookDelivery]:
-    """Those whose endpoint receives deliveries at present."""
+    """The deliveries whose endpoint receives any at present."""
     state = WebhookEndpoint.State
     return chosen.filter(endpoint__state__in=(state.ACTIVE, state.PAUSED))

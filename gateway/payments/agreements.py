@@ -322,7 +322,7 @@ def _build_reference_error(name: str, value: str, message: str, code: str) -> Pa
 
 
 def _find_first_scheme_reference(registration: UUID) -> tuple[dict[str, str], str]:
-    """In place of an agreement that was never made: the scheme's references of the payment that created the
+    """The scheme references in place of an agreement that was never made: those of the payment that created the
     registration, as parameters, empty if it has none; and that payment's brand."""
     made = Registration.objects.filter(pk=registration).values("payment")[:1]
     answer, brand = Payment.objects.filter(pk__in=made).values_list("answer", "brand").first() or ({}, "")

@@ -27,8 +27,8 @@ from gateway.timers.registry import Timer
 
 MAX_EXPIRIES_PER_TICK: Final = 200
 EXPIRY_RETRY_DELAY: Final = timedelta(hours=1)
-"""Until an authorization is looked at again whose increment or renewal has no result yet, or of which captures and
-reversals without a result would leave nothing. By time it has expired already: only its record waits."""
+"""The time until an authorization is looked at again whose increment or renewal has no result yet, or of which captures
+and reversals without a result would leave nothing. By time it has expired already: only its record waits."""
 RENEWAL_GRACE: Final = timedelta(days=30)
 """How long after its end a late capture renews an authorization, where the channel says so. Then the rest is released:
 every approved authorization is cleared or reversed, or the schemes charge for its misuse (docs/decisions/0093)."""

@@ -159,7 +159,8 @@ class Authorization:
 
     @property
     def expires_at(self) -> datetime | None:
-        """Until when it may be captured: the latest end of the authorization and its renewals. None: without an end."""
+        """The time until which it may be captured: the latest end of the authorization and its renewals. None: without
+        an end."""
         ends = [member.expires_at for member in self.members if member.status == Status.APPROVED]
         return max((end for end in ends if end is not None), default=None)
 

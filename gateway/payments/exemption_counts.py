@@ -107,11 +107,21 @@ def record_counted_request(
     passed by now, or the payment changed since it was read: nothing was written."""
     limit = LOW_VALUE_LIMIT
     values = {
-        "payment": payment.id, "sequence": payment.sequence, "merchant": payment.merchant_id, "key": key,
-        "euros": decision.euros, "most": limit.payments, "together": limit.together, "answer": Jsonb(dict(answer)),
-        "channel": payment.channel_id, "exemption": decision.exemption, "stage": choice.stage, "why": choice.why,
-        "limit": decision.limit, "at": at,
-    }  # fmt: skip
+        "payment": payment.id,
+        "sequence": payment.sequence,
+        "merchant": payment.merchant_id,
+        "key": key,
+        "euros": decision.euros,
+        "most": limit.payments,
+        "together": limit.together,
+        "answer": Jsonb(dict(answer)),
+        "channel": payment.channel_id,
+        "exemption": decision.exemption,
+        "stage": choice.stage,
+        "why": choice.why,
+        "limit": decision.limit,
+        "at": at,
+    }
     return bool(execute_sql(_COUNT, values))
 
 

@@ -416,7 +416,7 @@ def load_chain_members(chain: UUID) -> list[Payment]:
 
 
 def _defer_unneeded(members: QuerySet[Payment]) -> QuerySet[Payment]:
-    """In the chain's order, without the columns that no decision needs."""
+    """The rows in the chain's order, without the columns that no decision needs."""
     return members.order_by("id").defer("request", "merchant_memo", "means_sealed", "means_fingerprint")
 
 

@@ -34,7 +34,8 @@ COLLECTING_CONNECTOR: Final = "sepa"
 """The connector whose orders a bank collects days after they were accepted."""
 BUSINESS_INSTRUMENT: Final = "B2B"
 MAX_MANDATE_MAIL_TRIES: Final = 20
-"""After two minutes, then twice as long each time, six hours at most: nearly three days in all."""
+"""Tries of a mandate's mail: after two minutes, then twice as long each time, six hours at most: nearly three days in
+all."""
 MANDATE_MAIL_BATCH_SIZE: Final = 100
 _NAME_CHARS: Final = 120
 

@@ -381,7 +381,8 @@ def _do_due_work(service: TokenService, row: NetworkToken) -> dict[str, Any]:
 
 
 def _build_provision_key(row: NetworkToken, number: Secret) -> UUID:
-    """The same for each try of one provisioning, so that a try whose answer was lost leaves no second token."""
+    """The idempotency key of a provisioning, the same for each try of one, so that a try whose answer was lost leaves
+    no second token."""
     return uuid5(row.id, f"{row.changed_at.isoformat()} {current_vault().fingerprint(number).hex()}")
 
 

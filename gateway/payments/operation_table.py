@@ -197,7 +197,7 @@ LATE_REAUTHORIZATION_OPERATION: Final = replace(REAUTHORIZATION_OPERATION, expir
 INDUSTRY_PRACTICE_OPERATIONS: Mapping[str, PaymentOperation] = MappingProxyType(
     {"INCREMENTAL_AUTH": INCREMENT_OPERATION, "REAUTHORIZATION": REAUTHORIZATION_OPERATION}
 )
-"""By standingInstruction.industryPractice."""
+"""The operation by standingInstruction.industryPractice."""
 
 RELEASE_OPERATION: Final = PaymentOperation(
     code="RV",

@@ -74,7 +74,7 @@ def render_payment(payment: Payment) -> dict[str, Any]:
 
 
 def _render_expiry(payment: Payment) -> dict[str, str]:
-    """Until when an authorization may be captured, and whether that time has passed."""
+    """The time until which an authorization may be captured, and whether it has passed."""
     if payment.expires_at is None:
         return {}
     expired = {"authorizationExpired": "true"} if payment.expired_at is not None else {}
@@ -82,13 +82,13 @@ def _render_expiry(payment: Payment) -> dict[str, str]:
 
 
 def _render_token_use(payment: Payment) -> dict[str, str]:
-    """Of a payment with a stored card that has a network token: whether the token was sent, or why not."""
+    """Whether the network token of a stored card was sent, or why not; nothing of a payment without one."""
     use = read_token_use(payment.answer)
     return {"NetworkToken": use} if use and payment.status in FINAL_STATUSES else {}
 
 
 def _render_return(payment: Payment) -> dict[str, str]:
-    """Of a refund or payout that came back: that it did, and the bank's reason."""
+    """The return of a refund or payout that came back, with the bank's reason; nothing of others."""
     if payment.returned_at is None:
         return {}
     reason = read_return_reason(payment.answer)
@@ -96,7 +96,7 @@ def _render_return(payment: Payment) -> dict[str, str]:
 
 
 def _render_archive(payment: Payment) -> dict[str, str]:
-    """Of an archived payment: when it was archived; what was personal is gone."""
+    """The time when an archived payment was archived; nothing of others. What was personal is gone."""
     return {"archivedAt": clock.format_timestamp(payment.archived_at)} if payment.archived_at is not None else {}
 
 

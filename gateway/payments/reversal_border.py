@@ -22,7 +22,7 @@ def is_beyond_reversal(payment: Payment, at: datetime) -> bool:
 
 
 def find_beyond_reversal(payments: Iterable[Payment], at: datetime) -> frozenset[UUID]:
-    """Those of ``payments`` for which :func:`is_beyond_reversal` holds. They come with their channel."""
+    """The payments among ``payments`` for which :func:`is_beyond_reversal` holds. They come with their channel."""
     debits = [one for one in payments if one.payment_type != "PA" and one.status == Status.APPROVED]
     beyond = {one.id for one in debits if _is_too_old(one, at)}
     captures = {one.id for one in debits if one.payment_type == "CP" and one.connector == "iso8583"} - beyond

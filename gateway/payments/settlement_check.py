@@ -12,7 +12,7 @@ from uuid import UUID
 from django.core.exceptions import ImproperlyConfigured
 
 SettlementCheck = Callable[[Collection[UUID]], set[UUID]]
-"""Those of the payments that a settlement record is matched with."""
+"""A function that gives the payments that a settlement record is matched with."""
 
 _registered: Final[list[SettlementCheck]] = []
 
@@ -23,8 +23,8 @@ def register_settlement_check(check: SettlementCheck) -> None:
 
 
 def find_settled_payments(payments: Collection[UUID]) -> set[UUID]:
-    """Those of ``payments`` that a settlement file has told of. Raises ImproperlyConfigured without a registered
-    function."""
+    """The payments among ``payments`` that a settlement file reports as settled. Raises ImproperlyConfigured without a
+    registered function."""
     if not _registered:
         raise ImproperlyConfigured("reporting is not among INSTALLED_APPS")
     return _registered[0](payments)

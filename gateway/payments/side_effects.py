@@ -54,7 +54,7 @@ INITIAL_MODE: Final = "INITIAL"
 RENEWED_FIELDS: Final = ("expiryMonth", "expiryYear")
 """What a shopper may renew of a stored card while paying with it."""
 OPT_OUT_PARAMETER: Final = "accountUpdater"
-"""By which the account updater is not asked about a stored card (false), or is again (true)."""
+"""The parameter by which the account updater is not asked about a stored card (false), or is again (true)."""
 LOOK_AT_CARD: Final[Mapping[str, Any]] = {"account_update_due_at": None}
 """Columns of a registration that the account updater's files are to look at anew."""
 FORGET_ACCOUNT_UPDATE: Final[Mapping[str, Any]] = {"account_update": "", "account_updated_at": None, **LOOK_AT_CARD}
@@ -165,9 +165,9 @@ def _is_held_apart(renewal: Payment) -> bool:
 
 
 def _resolve_authorization_end(payment: Payment, reply: AcquirerReply, at: datetime) -> datetime | None:
-    """Until when an authorization or its renewal, approved at ``at``, may be captured: by the table, or by the acquirer
-    if that is earlier; None without an end. An increment does not prolong what it raises, and one of 0.00 holds
-    nothing."""
+    """The time until which an authorization or its renewal, approved at ``at``, may be captured: by the table, or by
+    the acquirer if that is earlier; None without an end. An increment does not prolong what it raises, and one of 0.00
+    holds nothing."""
     if payment.payment_type != "PA" or payment.practice == INCREMENTAL_AUTHORIZATION:
         return None
     if reply.approved is None or not reply.approved:
@@ -261,7 +261,7 @@ def _build_registration(payment: Payment, at: datetime) -> dict[str, Any] | None
         "means": payment.means,
         "means_sealed": keys.seal(account, ident),
         "details": build_registration_details(payment),
-        "request": build_registration_echo(payment.request, all_of_it=direct),
+        "request": _echo_direct_registration(payment.request) if direct else _echo_stored_means(payment.request),
         "payment": payment.id,
         "test_mode": payment.test_mode,
         "sequence": 1,
@@ -313,12 +313,14 @@ _UNSTORED_PARAMETERS: Final = frozenset(
 )
 
 
-def build_registration_echo(request: Mapping[str, Any], *, all_of_it: bool = True) -> dict[str, Any]:
-    """The echo of a direct registration without its means and payment parameters; of one that a payment stored only
-    what is about the stored card."""
-    if not all_of_it:
-        return {name: value for name, value in request.items() if name == OPT_OUT_PARAMETER}
+def _echo_direct_registration(request: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of a direct registration that the registration echoes: without means and payment."""
     return {name: value for name, value in request.items() if name not in _UNSTORED_PARAMETERS}
+
+
+def _echo_stored_means(request: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of a payment that the registration made with it echoes: only what is about the stored means."""
+    return {name: value for name, value in request.items() if name == OPT_OUT_PARAMETER}
 
 
 def resolve_retention_end(channel: Channel, at: datetime) -> datetime | None:

@@ -182,7 +182,7 @@ def list_open_matters(person: FoundPerson) -> list[OpenMatter]:
 
 
 def find_open_payments(payments: Collection[UUID]) -> set[UUID]:
-    """Those of ``payments`` of which something is not finished."""
+    """The payments among ``payments`` of which something is not finished."""
     found = set(_list_held_authorizations(payments))
     for rule in _OPEN_RULES:
         if rule.of == PAYMENTS:

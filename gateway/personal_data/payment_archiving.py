@@ -34,7 +34,7 @@ ARCHIVE_BATCH_ROWS: Final = 500
 MAX_ARCHIVE_ROUNDS: Final = 20
 """Batches of one run: 10,000 payments a minute; the next run continues."""
 ARCHIVE_REST: Final = timedelta(days=1)
-"""From the end of one pass over the old payments to the next."""
+"""The time from the end of one pass over the old payments to the next."""
 
 KEEPS_CHAIN: Final = (
     ("gateway.Suspension", "payment", Q()),
@@ -144,7 +144,7 @@ def archive_old_payments(_merchant: Merchant | None = None) -> int:
 
 
 def find_movable_chains(firsts: Collection[UUID], limit: UUID) -> dict[UUID, list[Payment]]:
-    """Those of the chains that may be archived: first payment → members, oldest first. ``limit``: all of a chain's ids
+    """The chains that may be archived: first payment → members, oldest first. ``limit``: all of a chain's ids
     are below it."""
     chains: dict[UUID, list[Payment]] = defaultdict(list)
     columns = ("chain", "status", "registration", "agreement", "sequence", "follow_ups", "request", "answer")

@@ -49,7 +49,7 @@ MAX_PERSON_PAYMENTS: Final = 10_000
 """More than one shopper makes: an address that a shop gives everybody, for example."""
 MAX_PERSON_VALUE_CHARS: Final = 128
 MAX_PREVIEWED_ROWS: Final = 20_000
-"""Of the merchant's newest rows, those that are looked through where all of them take too long for a page."""
+"""How many of the merchant's newest rows are looked through where all of them take too long for a page."""
 _PARAMETERS: Final[Mapping[str, tuple[str, ...]]] = {
     PersonKind.EMAIL: ("customer.email", "shipping.customer.email", "shipping.email"),
     PersonKind.PHONE: (
@@ -72,7 +72,7 @@ _DOCUMENTS: Final[Mapping[str, str]] = {
 }  # fmt: skip
 """Models below payments whose own document can name the person, and that document."""
 _FLAT: Final = frozenset({CHECKOUTS, PAYMENT_LINKS})
-"""Those whose document has parameters by full name; the others are nested."""
+"""Models whose document has parameters by full name; the others are nested."""
 
 _LOGGED: Final = """
 SELECT r.id FROM gateway_requestlog r
@@ -100,7 +100,7 @@ class PersonNotFoundError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonSelector:
-    """By what a person is found. ``kind``: one of PersonKind."""
+    """What a person is found by. ``kind``: one of PersonKind."""
 
     merchant: Merchant
     kind: str

@@ -171,7 +171,7 @@ class WheelProject:
 
     @property
     def file_name(self) -> str:
-        """Of the wheel."""
+        """The file name of the wheel."""
         return f"{self.stem}-py3-none-any.whl"
 
     def metadata(self) -> bytes:
@@ -236,7 +236,7 @@ def _build_composer() -> bytes:
 
 
 def _build_woocommerce_plug_in() -> bytes:
-    """With the PHP client in it: WordPress installs no packages."""
+    """Build the plug-in as a zip with the PHP client in it: WordPress installs no packages."""
     files = dict(_list_files("plugins/woocommerce", "*.php", "includes/*.php", "assets/*.js", *_TEXTS))
     client = {
         f"client/{name.removeprefix('src/')}": content

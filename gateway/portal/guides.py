@@ -91,12 +91,6 @@ def read_status() -> tuple[datetime, tuple[StatusPart, ...]]:
     return _cached_status[1:]
 
 
-def forget_status() -> None:
-    """Look at the parts anew with the next question."""
-    global _cached_status
-    _cached_status = None
-
-
 def _check_status() -> tuple[StatusPart, ...]:
     wrong = sorted(name for name, state in health.check_parts().items() if state != "ok")
     # /health/ready names the failing part, to callers with the metrics token.
@@ -154,7 +148,7 @@ def status_view(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def status_json_view(_request: HttpRequest) -> JsonResponse:
-    """The same as data."""
+    """GET /docs/status.json: the status page as data."""
     at, parts = read_status()
     body = {
         "status": _resolve_overall(parts),

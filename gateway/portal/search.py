@@ -38,7 +38,7 @@ MAX_SKIPPED_NUMBERS: Final = 4
 """Steps for each of them through the words that begin alike, which have many entries in common."""
 MAX_CORRECTED_WORDS: Final = 3
 MAX_CORRECTED_CHARS: Final = 24
-"""Of a word that may be misspelt."""
+"""Characters of a word that may be misspelt."""
 MAX_COMPARED_WORDS: Final = 12
 """Title words that a misspelt word is compared with, letter by letter."""
 MAX_EXCERPT_CHARS: Final = 160
@@ -93,7 +93,8 @@ _waiters: Final = threading.BoundedSemaphore(MAX_INDEX_WAITERS)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchEntry:
     """One search result. ``kind``: as shown to the reader: page, section, parameter, result code, test card. ``words``:
-    title, summary and keywords; ``body``: a section's whole text; each of the last three as :func:`_index` has it."""
+    title, summary and keywords. ``title_index``, ``words_index``, ``body_index``: of the title, of ``words``, and of a
+    section's whole text, as :func:`_index` has it."""
 
     title: str
     kind: str
@@ -295,7 +296,7 @@ class SearchIndex:
 
 
 def _find_range(ordered: tuple[str, ...], begins: str) -> tuple[int, int]:
-    """Those that begin with ``begins``: from the first to the one behind the last."""
+    """The range of the words that begin with ``begins``: the first, and the one behind the last."""
     return bisect_left(ordered, begins), bisect_left(ordered, f"{begins}{_LAST_CHARACTER}")
 
 

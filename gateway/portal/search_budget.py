@@ -34,10 +34,6 @@ class DocsSearchBudget:
             self.left -= 1
             return True
 
-    def refill(self) -> None:
-        """As if nobody had searched, for tests."""
-        self.left = float(MAX_SEARCHES_AT_ONCE)
-
 
 SEARCH_BUDGET: Final = DocsSearchBudget()
 

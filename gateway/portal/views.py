@@ -242,7 +242,7 @@ def testdata_view(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def testdata_json_view(_request: HttpRequest) -> HttpResponse:
-    """The same rows as data. Not in live."""
+    """GET /testdata.json: the rows of the test data page as data. Not in live."""
     if settings.IS_LIVE:
         raise Http404
     return JsonResponse(testdata.build_test_data())

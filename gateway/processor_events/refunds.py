@@ -37,7 +37,7 @@ from gateway.processor_events.recording import (
 
 _FAILED: Final = ("failed", "canceled")
 MAX_FAILURE_REASON_CHARS: Final = 35
-"""Of a processor's reason: as many as the wire has for a bank's."""
+"""Characters of a processor's reason: as many as the wire has for a bank's."""
 
 
 def handle_refund_event(event: EventContext) -> EventOutcome:

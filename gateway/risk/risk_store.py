@@ -271,8 +271,9 @@ def _delete_old_observations(_merchant: Merchant | None) -> int:
 
 
 def find_earliest_retry(merchant: UUID, key: bytes, network: str, now: datetime) -> datetime:
-    """From when on the schemes' retry rules allow a merchant-initiated attempt with a card (``key``: its fingerprint)
-    that was declined before: ``now`` where nothing forbids one at once. What forbids it for good is not looked at."""
+    """The time from which the schemes' retry rules allow a merchant-initiated attempt with a card (``key``: its
+    fingerprint) that was declined before: ``now`` where nothing forbids one at once. What forbids it for good is not
+    looked at."""
     since = now - timedelta(days=MAX_RULE_DAYS)
     rows = CardDecline.objects.filter(merchant=merchant, key=key, at__gt=since, at__lte=now).order_by("-at")
     declines = list(rows.values_list("at", "retry_after")[: max(limit.declines for limit in RETRY_LIMITS)])

@@ -103,12 +103,17 @@ def _render_choice(
         "advice": advice,
         "issuer": issuer,
         "factors": [
-            {"cell": one.cell, "value": one.value, "tries": one.tries, "approved": one.approved,
-             "figure": round(one.figure, 4)}
+            {
+                "cell": one.cell,
+                "value": one.value,
+                "tries": one.tries,
+                "approved": one.approved,
+                "figure": round(one.figure, 4),
+            }
             for one in chosen.factors
         ],
         "table": {
             "at": clock.format_timestamp(by_table),
             "chance": round(rates.estimate(code, advice, issuer, by_table).chance, 4),
         },
-    }  # fmt: skip
+    }

@@ -42,8 +42,8 @@ class RateCell(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryOutcome:
-    """Retries of one kind, counted. ``code``, ``advice``: of the decline before; ``at``: when they were made, in UTC:
-    day of the month, ISO day of the week, hour."""
+    """Retries of one kind, counted. ``code``, ``advice``: of the decline before; ``day`` (of the month),
+    ``weekday`` (ISO), ``hour``: when they were made, in UTC."""
 
     code: str
     advice: str
@@ -191,16 +191,20 @@ def count_rates(retries: Iterable[RetryOutcome], hours: Iterable[HourOutcome]) -
     for one in retries:
         expected = one.tries * rates.resolve_figure((RateCell.HOUR, _ALL, _ALL, one.issuer, one.hour))
         for key in {
-            (RateCell.RATE, _ALL, _ALL, _ALL, 0), (RateCell.RATE, one.code, _ALL, _ALL, 0),
-            (RateCell.RATE, one.code, one.advice, _ALL, 0), (RateCell.RATE, one.code, one.advice, one.issuer, 0),
-        }:  # fmt: skip
+            (RateCell.RATE, _ALL, _ALL, _ALL, 0),
+            (RateCell.RATE, one.code, _ALL, _ALL, 0),
+            (RateCell.RATE, one.code, one.advice, _ALL, 0),
+            (RateCell.RATE, one.code, one.advice, one.issuer, 0),
+        }:
             _add(counts[key], one, expected)
     for cell, before in ((RateCell.DAY, ()), (RateCell.WEEKDAY, (RateCell.DAY,))):
         for one in retries:
             value = {RateCell.DAY: one.day, RateCell.WEEKDAY: one.weekday}
-            keys = [(RateCell.HOUR, _ALL, _ALL, one.issuer, one.hour),
-                    (RateCell.RATE, one.code, one.advice, one.issuer, 0),
-                    *((earlier, one.code, _ALL, one.issuer, value[earlier]) for earlier in before)]  # fmt: skip
+            keys = [
+                (RateCell.HOUR, _ALL, _ALL, one.issuer, one.hour),
+                (RateCell.RATE, one.code, one.advice, one.issuer, 0),
+                *((earlier, one.code, _ALL, one.issuer, value[earlier]) for earlier in before),
+            ]
             expected = float(one.tries)
             for key in keys:
                 expected *= rates.resolve_figure(key)

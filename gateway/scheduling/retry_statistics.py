@@ -152,9 +152,15 @@ def read_past_charges(
     """The retries of a channel's period and its attempts by day and hour, at most MAX_PAST_RETRIES retries of
     MAX_RATED_PAYMENTS payments, the newest. ``with_internal``: payments of testMode INTERNAL too."""
     values = {
-        "merchant": merchant, "channel": channel, "from": since, "to": until, "all": with_internal,
-        "gap": timedelta(days=MAX_RETRY_GAP_DAYS), "most": MAX_RATED_PAYMENTS, "retries": MAX_PAST_RETRIES,
-    }  # fmt: skip
+        "merchant": merchant,
+        "channel": channel,
+        "from": since,
+        "to": until,
+        "all": with_internal,
+        "gap": timedelta(days=MAX_RETRY_GAP_DAYS),
+        "most": MAX_RATED_PAYMENTS,
+        "retries": MAX_PAST_RETRIES,
+    }
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(f"SET LOCAL statement_timeout = {COUNT_TIMEOUT_MS}")
         retries = execute_sql(_OF_CHANNEL + _RETRIES, values)
@@ -162,8 +168,13 @@ def read_past_charges(
     return PastCharges(
         retries=[
             PastRetry(
-                payment=ident, issuer=name_retry_issuer(card_bin), code=code, advice=advice,
-                declined_at=declined_at.replace(tzinfo=UTC), at=at.replace(tzinfo=UTC), approved=approved,
+                payment=ident,
+                issuer=name_retry_issuer(card_bin),
+                code=code,
+                advice=advice,
+                declined_at=declined_at.replace(tzinfo=UTC),
+                at=at.replace(tzinfo=UTC),
+                approved=approved,
             )
             for ident, card_bin, code, advice, declined_at, at, approved in retries
         ],
@@ -172,7 +183,7 @@ def read_past_charges(
             for day, card_bin, code, hour, tries, approved in attempts
             if speaks_of_hour(code, approved=approved > 0)
         ],
-    )  # fmt: skip
+    )
 
 
 def count_past_charges(retries: Iterable[PastRetry], attempts: Iterable[PastAttempts]) -> RetryRates:
@@ -180,16 +191,19 @@ def count_past_charges(retries: Iterable[PastRetry], attempts: Iterable[PastAtte
     return count_rates(
         [
             RetryOutcome(
-                code=one.code, advice=one.advice, issuer=one.issuer, day=one.at.day, weekday=one.at.isoweekday(),
-                hour=one.at.hour, tries=1, approved=int(one.approved),
+                code=one.code,
+                advice=one.advice,
+                issuer=one.issuer,
+                day=one.at.day,
+                weekday=one.at.isoweekday(),
+                hour=one.at.hour,
+                tries=1,
+                approved=int(one.approved),
             )
             for one in retries
         ],
-        [
-            HourOutcome(issuer=one.issuer, hour=one.hour, tries=one.tries, approved=one.approved)
-            for one in attempts
-        ],
-    )  # fmt: skip
+        [HourOutcome(issuer=one.issuer, hour=one.hour, tries=one.tries, approved=one.approved) for one in attempts],
+    )
 
 
 def count_outcomes(now: datetime) -> int:
@@ -207,11 +221,18 @@ def count_outcomes(now: datetime) -> int:
         RetryRate.objects.all().delete()
         rows = [
             RetryRate(
-                cell=cell, code=code, advice=advice, issuer=issuer, value=value, tries=count.tries,
-                approved=count.approved, expected=count.expected, counted_at=now,
+                cell=cell,
+                code=code,
+                advice=advice,
+                issuer=issuer,
+                value=value,
+                tries=count.tries,
+                approved=count.approved,
+                expected=count.expected,
+                counted_at=now,
             )
             for (cell, code, advice, issuer, value), count in counts.items()
-        ]  # fmt: skip
+        ]
         RetryRate.objects.bulk_create(rows, batch_size=2_000)
     return len(rows)
 
@@ -230,8 +251,14 @@ def rates_from_rows(rows: Sequence[Sequence[Any]]) -> RetryRates:
     return count_rates(
         [
             RetryOutcome(
-                code=code, advice=advice, issuer=name(card_bin), day=day, weekday=weekday, hour=hour,
-                tries=tries, approved=approved,
+                code=code,
+                advice=advice,
+                issuer=name(card_bin),
+                day=day,
+                weekday=weekday,
+                hour=hour,
+                tries=tries,
+                approved=approved,
             )
             for kind, card_bin, code, advice, day, weekday, hour, tries, approved in rows
             if kind == "retry"
@@ -241,7 +268,7 @@ def rates_from_rows(rows: Sequence[Sequence[Any]]) -> RetryRates:
             for row in rows
             if row[0] == "attempt" and speaks_of_hour(row[2], approved=row[8] > 0)
         ],
-    )  # fmt: skip
+    )
 
 
 def speaks_of_hour(code: str, *, approved: bool) -> bool:
@@ -280,9 +307,14 @@ def _count_when_due(_merchant: Merchant | None) -> int:
     # The cells of the count before stay for another day.
     cell, code, advice, issuer, value = WIDEST_CELL
     RetryRate.objects.update_or_create(
-        cell=cell, code=code, advice=advice, issuer=issuer, value=value,
-        defaults={"counted_at": now}, create_defaults={"counted_at": now, "tries": 0, "approved": 0, "expected": 0.0},
-    )  # fmt: skip
+        cell=cell,
+        code=code,
+        advice=advice,
+        issuer=issuer,
+        value=value,
+        defaults={"counted_at": now},
+        create_defaults={"counted_at": now, "tries": 0, "approved": 0, "expected": 0.0},
+    )
     return 0
 
 

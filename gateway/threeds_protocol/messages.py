@@ -109,7 +109,7 @@ MAX_AREQ_CHARS: Final[Mapping[str, int]] = MappingProxyType(
 MAX_WHOLE_AREQ_CHARS: Final[Mapping[str, int]] = MappingProxyType(
     {"email": 254, "billAddrPostCode": 16, "shipAddrPostCode": 16}
 )
-"""Those that are left out where they are longer: cut off they would be another one's."""
+"""Longest values of fields that are left out where they are longer: cut off they would be another one's."""
 _RECURRING_IND, _INSTALMENT_IND = "02", "03"
 SCHEME_DATA_EXTENSION_ID: Final = "A000000042-001"
 """messageExtension.id of the regional scheme's data: its RID, and a number of the extension."""
@@ -281,7 +281,7 @@ def mask_threeds_message(message: Mapping[str, Any]) -> ThreeDSMessage:
 
 
 def _minor_units(money: Money) -> int:
-    """In minor units; a fraction that the currency does not have is cut off."""
+    """An amount in minor units; a fraction that the currency does not have is cut off."""
     return int(money.amount.scaleb(currency_exponent(money.currency)))
 
 

@@ -490,7 +490,7 @@ def read_line_filters(
 
 
 def narrow_lines(rows: QuerySet[SettlementRecord], kept: Mapping[str, str]) -> QuerySet[SettlementRecord]:
-    """Those of ``rows`` that the filters of an address leave (:func:`read_line_filters`, and ``matched``)."""
+    """The lines among ``rows`` that the filters of an address leave (:func:`read_line_filters`, and ``matched``)."""
     if "from" in kept:
         # Of files that were read to their end, as the page of payouts counts them.
         rows = rows.filter(settlement__date__range=(kept["from"], kept["to"]), file__state="DONE")

@@ -31,12 +31,12 @@ from gateway.backoffice.follow_ups.second_person import (
     register_request_source,
 )
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
+from gateway.backoffice.kit.work_start import start_page_work
 from gateway.backoffice.payments.payment_titles import format_payment_title
 from gateway.backoffice.sign_in import session
 from gateway.core import clock, identifiers
 from gateway.models import Merchant, Payment
 from gateway.payments.payment_archive import list_archived_payments
-from reporting.admin.books_work import start_books_work
 from reporting.admin.exception_queue import match_state_pill
 from reporting.admin.settlement_files import has_right_everywhere
 from reporting.models import ClearingInstitute, MonthClosing, Settlement, SettlementRecord
@@ -278,7 +278,7 @@ class MonthClosingAdmin(ReadOnlyPage):
         }
         word = _("Prepare all that are at 0.00") if verb == "prepare" else _("Sign all that wait")
         title = f"{_('Month end')} {month:%Y-%m}: {word}"
-        return start_books_work(request, bulk_closing.MONTHS_CLOSING, title, parameters, back.url)
+        return start_page_work(request, bulk_closing.MONTHS_CLOSING, title, parameters, back=back.url)
 
     def package_view(self, request: HttpRequest, whose: str, month: str) -> HttpResponse:
         """Start the work that makes the month's files."""
@@ -296,7 +296,7 @@ class MonthClosingAdmin(ReadOnlyPage):
         }
         name = shown.merchant.name if shown.merchant is not None else _("all merchants")
         title = f"{_('Month end')} {shown.scope.month:%Y-%m}, {name}"
-        return start_books_work(request, package.MONTH_PACKAGE, title, parameters, shown.address())
+        return start_page_work(request, package.MONTH_PACKAGE, title, parameters, back=shown.address())
 
     # --- the list behind a figure -----------------------------------------------------------------------------------
 

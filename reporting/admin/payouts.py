@@ -163,7 +163,7 @@ def _day_link(day: date) -> str:
 
 
 def _chart_currencies(figures: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """For each currency its sums and a chart by day of payouts and fees; the currency with the most rows first."""
+    """The sums of each currency, and a chart by day of payouts and fees; the currency with the most rows first."""
     of: dict[str, list[dict[str, Any]]] = {}
     for row in figures:
         of.setdefault(row["currency"], []).append(row)

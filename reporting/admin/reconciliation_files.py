@@ -25,12 +25,12 @@ from gateway.access import audit_log, permissions
 from gateway.access.permissions import RowOwner
 from gateway.backoffice.kit import keyset
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
+from gateway.backoffice.kit.work_start import start_page_work
 from gateway.backoffice.sign_in import session
 from gateway.core import identifiers
 from gateway.core.money import CURRENCY_CODES
 from gateway.core.secret import Secret
 from gateway.models import Merchant
-from reporting.admin.books_work import start_books_work
 from reporting.models import Delivery, DeliveryAttempt, ReconciliationFile, SftpTarget
 from reporting.reconciliation import daily_files, deliveries, period_files
 from reporting.sftp import SftpUnreachableError
@@ -171,7 +171,7 @@ class ReconciliationFileAdmin(ReadOnlyPage):
             return redirect(f"{back}?{urlencode(typed)}#period")
         currency = f", {period['currency']}" if period["currency"] else ""
         title = f"{_('Reconciliation file')} {period['from']} – {period['to']}{currency}"
-        return start_books_work(request, period_files.PERIOD_FILE, title, period, back)
+        return start_page_work(request, period_files.PERIOD_FILE, title, period, back=back)
 
     def schedules_view(self, request: HttpRequest) -> HttpResponse:
         """Which merchant's next daily file is written when, and where it is sent."""

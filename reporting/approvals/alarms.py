@@ -36,7 +36,8 @@ MIN_ALARM_BEFORE: Final = 200
 MIN_ALARM_DAYS: Final = 7
 MIN_ALARM_FALL_POINTS: Final = 3.0
 MAX_ALARM_CHANCE: Final = 1e-4
-"""For all segments of a merchant together: with more segments each has to be less probable."""
+"""The chance of a false alarm over all segments of a merchant together: with more segments each has to be less
+probable."""
 ENDED_CHANCE: Final = 0.01
 """A fall that could be chance again has ended."""
 ALARM_ENDS_AFTER: Final = timedelta(days=7)

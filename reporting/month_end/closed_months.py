@@ -43,8 +43,8 @@ def is_day_closed(merchant: UUID | None, day: date) -> bool:
 
 
 def list_closed_days(days: Iterable[MerchantDay]) -> set[MerchantDay]:
-    """Those of some merchants' days whose months are signed, by a fixed number of statements. The other months stay
-    open until the transaction ends."""
+    """The days, of some merchants' days, whose months are signed, by a fixed number of statements. The other months
+    stay open until the transaction ends."""
     asked = {(merchant, day) for merchant, day in days if merchant is not None}
     if not asked:
         return set()

@@ -295,7 +295,6 @@ RECONCILIATION_COLUMNS: Final = _rows(
     ),
 )
 CSV_HEADER: Final = tuple(column.csv for column in RECONCILIATION_COLUMNS)
-REQUIRED_RECONCILIATION_COLUMNS: Final = tuple(column.csv for column in RECONCILIATION_COLUMNS if column.need == "R")
 _CELLS: Final = tuple(column.cell for column in RECONCILIATION_COLUMNS)
 _LIST: Final = "[n]."
 
@@ -354,12 +353,3 @@ def _put_nested(target: dict[str, Any], name: str, value: Any) -> None:
     for step in path:
         target = target.setdefault(step, {})
     target[leaf] = value
-
-
-def render_columns_as_markdown() -> str:
-    """The columns as the table of docs/reporting.md; a test compares the two."""
-    lines = ["| CSV column | API name | format | | what it says |", "|---|---|---|---|---|"]
-    for column in RECONCILIATION_COLUMNS:
-        name = " or ".join(f"`{one}`" for one in column.api) if column.api[0] else "none"
-        lines.append(f"| {column.csv} | {name} | {column.words} | {column.need} | {column.about} |")
-    return "\n".join(lines) + "\n"

@@ -346,7 +346,7 @@ def _skip_closed_months(found: list[Finding]) -> list[Finding]:
 
 
 def _find_changed(found: list[Finding], **now: Any) -> list[Finding]:
-    """Those that this transaction changed: somebody else may have been first with the others."""
+    """The records that this transaction changed: another user may have been first with the others."""
     keys = set(Finding.objects.filter(pk__in=[one.pk for one in found], **now).values_list("pk", flat=True))
     return [one for one in found if one.pk in keys]
 
@@ -376,8 +376,10 @@ def list_accepted_differences(records: QuerySet[SettlementRecord], at: datetime,
     alone = [kind.name for kind in findings.FINDING_KINDS if kind.alone]
     return Finding.objects.filter(
         Q(record__state=MatchState.MATCHED) | Q(kind__in=alone),
-        closed_at=at, closed_by=by[:150], record__in=records,
-    )  # fmt: skip
+        closed_at=at,
+        closed_by=by[:150],
+        record__in=records,
+    )
 
 
 def reopen_accepted_differences(records: QuerySet[SettlementRecord], at: datetime, by: audit_log.Actor) -> int:

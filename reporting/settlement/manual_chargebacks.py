@@ -79,7 +79,7 @@ def next_unrecorded_chargeback_at(merchant: Merchant) -> datetime | None:
 
 
 def record_all_chargebacks(merchant: Merchant | None) -> int:
-    """The same for chargebacks of any age: their institute may have been created later."""
+    """Record the chargebacks that were entered by hand, of any age: their institute may have been created later."""
     return _record_payments(_list_unrecorded_payments(UUID(int=0), None)) if merchant is None else 0
 
 

@@ -2,7 +2,7 @@
 
 Ids go first: ours, then the institute's. They are looked up in a temporary copy of the last weeks' payments
 (``known``), made once per run for its connection: the payments table has no index by the acquirer's id, since every
-payment would have to pay for it. Records without an id are matched when the file is read (``loose``): by the merchant's
+payment would have to pay for it. Records without an id are matched once the file is read: by the merchant's
 reference, then by amount, currency, day and account; and ids are looked up among older payments.
 
 A record with an unknown id is not matched by its amount: it could be the wrong payment. Such payments are its

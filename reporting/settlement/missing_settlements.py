@@ -90,7 +90,7 @@ def list_unsettled_payments(
 def list_unsettled_amounts(
     institute: ClearingInstitute, first: date, last: date, merchant: Merchant | None = None
 ) -> list[tuple[Payment, Decimal]]:
-    """The same, each with what settling it adds to the payout: below zero for a refund."""
+    """Unsettled payments, each with what settling it adds to the payout: below zero for a refund."""
     zone = institute.zone
     values: dict[str, Any] = {
         "first": datetime.combine(first, time(), zone),
@@ -143,8 +143,8 @@ def _bind_overdue(institute: ClearingInstitute, now: datetime) -> dict[str, Any]
 
 
 def count_overdue_payments(institute: ClearingInstitute, now: datetime) -> list[tuple[UUID, date, str, int, Decimal]]:
-    """The same as :func:`list_overdue_payments`, counted for every merchant with any at ``now`` (real time): (merchant,
-    their day, currency, count, and what settling them adds to the payout)."""
+    """Count the payments of :func:`list_overdue_payments` for every merchant with any at ``now`` (real time):
+    (merchant, their day, currency, count, and what settling them adds to the payout)."""
     values = {**_bind_overdue(institute, now), "away": list(_TYPES_PAID_AWAY)}
     with connection.cursor() as cursor:
         cursor.execute(_COUNTED, values)

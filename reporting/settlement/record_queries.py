@@ -34,7 +34,7 @@ END_OF_TIME: Final = datetime(9999, 1, 1, tzinfo=UTC)
 
 
 def find_matched_settlements(payments: Collection[UUID]) -> set[UUID]:
-    """Those of ``payments`` of which a record says that an institute has settled them."""
+    """The payments among ``payments`` of which a record says that an institute has settled them."""
     active = Match.objects.filter(IS_ACTIVE_MATCH, payment__in=payments, chosen=True)
     return set(active.filter(record_type=RecordType.SETTLED).values_list("payment", flat=True))
 
@@ -49,7 +49,7 @@ class DisplayNames:
     institutes: Mapping[str, str]
 
     def as_json(self) -> dict[str, Any]:
-        """For a JSON column; ``DisplayNames(**stored)`` is the inverse."""
+        """The names as a JSON column stores them; ``DisplayNames(**stored)`` is the inverse."""
         return asdict(self)
 
 

@@ -383,9 +383,13 @@ def _build_echo(event: MarketAttempt) -> dict[str, Any]:
         "merchantTransactionId": _name_order(event),
         "card": {"holder": "Jane Jones", "expiryMonth": "05", "expiryYear": "2034"},
         "customer": {"givenName": "Jane", "surname": "Jones", "email": _name_mail(event)},
-        "billing": {"street1": "High Street 12", "city": "Springfield", "postcode": "12345",
-                    "country": event.issuer.country},
-    }  # fmt: skip
+        "billing": {
+            "street1": "High Street 12",
+            "city": "Springfield",
+            "postcode": "12345",
+            "country": event.issuer.country,
+        },
+    }
     if event.merchant_initiated:
         echo["standingInstruction"] = {"mode": "REPEATED", "source": "MIT", "type": "RECURRING"}
     if event.exemption:

@@ -52,6 +52,13 @@ ROUTER = "gateway.db.standby.StandbyRouter"
 READS_NOTHING = ("BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "SET ", "SELECT pg_wal_lsn_diff")
 
 
+def forget_standby() -> None:
+    """Forget what this process knows of primary and standby."""
+    with standby._lock:
+        standby._known.samples.clear()
+        standby._known.paused_until = 0.0
+
+
 @dataclass(slots=True)
 class Pair:
     """A primary, its standby, and the statements that each of them was sent."""
@@ -128,11 +135,11 @@ def servers(django_db_blocker: Any) -> Iterator[Any]:
 def pair(servers: Pair) -> Iterator[Pair]:
     """Both, with the setting: the standby has all that is committed, and this process knows how far the primary is."""
     with override_settings(GATEWAY_STANDBY_URL="set", GATEWAY_STANDBY_MAX_LAG_S=600.0, DATABASE_ROUTERS=[ROUTER]):
-        standby.forget_standby()
+        forget_standby()
         standby._take_sample()
         servers.catch_up()
         yield servers
-        standby.forget_standby()
+        forget_standby()
 
 
 @pytest.fixture
@@ -399,7 +406,7 @@ def test_a_standby_that_is_away_is_passed_over(pair: Pair, monkeypatch: pytest.M
         assert len([one for one in logged if one["event"] == "standby_not_read"]) == 1
     finally:
         pair.standby.start()
-    standby.forget_standby()
+    forget_standby()
     standby._take_sample()
     pair.catch_up()
     assert "X-As-Of" in pair.shop.api.get("/v1/query", PERIOD).headers
@@ -511,9 +518,9 @@ def test_without_the_setting_the_doctor_looks_at_no_standby() -> None:
 
 @pytest.fixture
 def forgotten() -> Iterator[None]:
-    standby.forget_standby()
+    forget_standby()
     yield
-    standby.forget_standby()
+    forget_standby()
 
 
 def build_sample(since: float, position: int) -> standby._Sample:

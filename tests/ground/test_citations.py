@@ -30,6 +30,8 @@ DECISION: Final = re.compile(r"\b(?:docs/decisions/|[Dd]ecisions? )(0\d{3})\b")
 DOCUMENT: Final = re.compile(
     r"(?<![\w/.])(?:docs|tests|gateway|checkout|reporting|chargebacks|config|templates|static)/[\w./-]+\.\w+"
 )
+MEMBERS: Final = re.compile(r"((?:``[a-z]\w*``(?:, | and )?)+):")
+"""The members that a class's docstring describes."""
 MODULE: Final = re.compile(rf"(?<![\w/.@-])(?:{'|'.join(APPS)}|tests)(?:\.[a-z_]\w*)+(?:\.[A-Za-z_]\w*)?")
 
 
@@ -138,3 +140,18 @@ def test_a_module_that_is_named_can_be_imported() -> None:
 def _is_module(name: str) -> bool:
     base = ROOT.joinpath(*name.split("."))
     return base.with_suffix(".py").exists() or (base / "__init__.py").exists() or (base.is_dir() and "." in name)
+
+
+def test_a_member_that_a_class_describes_is_one() -> None:
+    """``name``: what it is. Whoever renames a column or a field renames it in the docstring."""
+    wrong = []
+    for path in FILES:
+        text = path.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(text)):
+            if not isinstance(node, ast.ClassDef) or not (about := ast.get_docstring(node)):
+                continue
+            described = {name for row in MEMBERS.findall(about) for name in re.findall(r"``(\w+)``", row)}
+            code = ast.get_source_segment(text, node) or ""
+            known = set(re.findall(r"(?<!`)\b\w+\b(?!`)", code))
+            wrong += [f"{path.relative_to(ROOT)}:{node.lineno}: {name}" for name in sorted(described - known)]
+    assert wrong == []

@@ -40,7 +40,7 @@ ALONE = DoctorQuestion(network=False, web=False)
 
 def examine(part: str, question: DoctorQuestion = ALONE) -> list[DoctorFinding]:
     """What the doctor says of one part."""
-    guides.forget_status()
+    guides._cached_status = None
     return [one for one in examination.examine_installation(question) if one.part == part]
 
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).parents[2]
 APPS: Final = ("gateway", "checkout", "reporting", "chargebacks", "config")
+NOT_ALONE: Final = re.compile(
+    r"(?:Of|Until|Those|As if|By what|The inverse)\b|The same(?:[,.:;]| (?:as|for|with|each|if)\b)"
+)
+"""First words of a docstring that can only be read with another one."""
 SHARED: Final = {
     "Command": "Django finds a management command by this name",
     "TIMER": "a module's one timer; config/timers.py lists them",
@@ -50,3 +55,14 @@ def test_the_list_of_shared_names_is_as_short_as_it_can_be() -> None:
         _names(ast.parse(path.read_text(encoding="utf-8")).body) for app in APPS for path in (ROOT / app).rglob("*.py")
     ]
     assert [name for name in SHARED if sum(name in each for each in homes) < 2] == []
+
+
+def test_a_docstring_is_read_without_the_one_before() -> None:
+    """Editors and search show it alone: it begins with the noun or the verb, and not with "The same" or "Those of"."""
+    unread = []
+    for app in APPS:
+        for path in sorted((ROOT / app).rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.FunctionDef | ast.ClassDef) and NOT_ALONE.match(ast.get_docstring(node) or ""):
+                    unread.append(f"{path.relative_to(ROOT)}:{node.lineno} {node.name}")
+    assert unread == []

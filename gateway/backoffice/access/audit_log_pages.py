@@ -6,7 +6,7 @@ import json
 from ipaddress import ip_address
 from typing import Any, Final
 
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -24,6 +24,7 @@ from gateway.background import queue
 from gateway.backoffice.access import audit_work
 from gateway.backoffice.access.audit_sentences import LOOK_ACTIONS, describe_entries
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
+from gateway.backoffice.kit.work_start import start_page_work
 from gateway.models import AuditEntry, AuditSeal
 
 HYPHENATED_UUID_CHARS: Final = 36
@@ -52,7 +53,7 @@ class LooksFilter(admin.SimpleListFilter):
             yield choice if number else {**choice, "display": gettext("Hidden")}
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[AuditEntry]) -> QuerySet[AuditEntry]:
-        """Without views, unless they, or an action, are asked for."""
+        """The entries, without views unless they, or an action, are asked for."""
         if self.value() == "only":
             return queryset.filter(action__in=LOOK_ACTIONS)
         if self.value() == "all" or "action__exact" in request.GET or "action" in request.GET:
@@ -123,22 +124,10 @@ class AuditEntryAdmin(ReadOnlyPage):
         return self._start_work(request, audit_work.AUDIT_EXPORT, gettext("Audit trail, signed"))
 
     def _start_work(self, request: HttpRequest, kind: queue.WorkKind, title: str) -> HttpResponse:
-        back = redirect(reverse("admin:gateway_auditentry_changelist"))
+        back = reverse("admin:gateway_auditentry_changelist")
         if request.method != "POST":
-            return back
-        try:
-            row = queue.enqueue_work(
-                kind,
-                title,
-                {"language": get_language() or "en"},
-                owner=int(request.user.pk or 0),
-                by=actor_from_request(request),
-            )
-        except queue.TooMuchOpenWorkError:
-            words = gettext("You have %d pieces of work running. Wait for one, or cancel one.")
-            messages.error(request, words % queue.MAX_OPEN_WORK_PER_OWNER)
-            return back
-        return redirect(reverse("admin:gateway_backgroundwork_change", args=[row.pk]))
+            return redirect(back)
+        return start_page_work(request, kind, title, {"language": get_language() or "en"}, back=back)
 
     @admin.display(description=_("sentence"))
     def sentence(self, entry: AuditEntry) -> str:

@@ -109,9 +109,9 @@ _WORK_SENTENCES: Final[Mapping[str, Any]] = {
     "asked": lazy("%(actor)s started %(what)s"),
     "cancelled": lazy("%(actor)s cancelled %(what)s"),
 }
-"""Of background work, whose actions begin with its kind."""
+"""Sentences of background work, whose actions begin with its kind."""
 _CONNECTED_SENTENCE: Final = lazy("%(actor)s connected the single sign-on of %(what)s")
-"""Of the action that also undoes it: then the entry's subject at the provider is empty."""
+"""The sentence of the action that also undoes it: then the entry's subject at the provider is empty."""
 _NAMED: Final = (Payment, Approval, Merchant, Channel, Division, Psp, AccessToken)
 """Models whose rows are named as they are now, where the entry has no name of them."""
 
@@ -124,7 +124,7 @@ _MACHINES: Final = {
 }
 """Actors that are no users, by their names in the trail. No user name has a space."""
 _MACHINE_KINDS: Final = {"access token": lazy("access token %s"), "settlement file": lazy("settlement file %s")}
-"""The same, of those with an id or a name behind."""
+"""Actors that are no users and have an id or a name behind their kind."""
 
 
 def _name_actor(actor: str) -> str:

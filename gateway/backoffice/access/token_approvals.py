@@ -77,7 +77,7 @@ def list_waiting_tokens(user: User) -> list[AccessToken]:
 
 
 def list_token_requests(user: User) -> list[WaitingRequest]:
-    """The same for the page of approvals."""
+    """Tokens that wait for this user's approval, as rows of the page of approvals."""
     return [
         WaitingRequest(
             kind=_("Access token"),

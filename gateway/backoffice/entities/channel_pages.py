@@ -158,7 +158,6 @@ class ChannelForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         use_one_line_inputs(self, "brands", "brand_order", "currencies")
-        composite_field.capitalize_labels(self)
 
     def clean(self) -> dict[str, Any]:
         found = super().clean() or {}
@@ -350,7 +349,6 @@ class ThreeDSecureForm(forms.ModelForm):  # type: ignore[type-arg]  # not generi
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         use_one_line_inputs(self, "networks")
-        composite_field.capitalize_labels(self)
         if "server_secret" not in self.fields:
             return
         at = self.instance.server_secret_set_at

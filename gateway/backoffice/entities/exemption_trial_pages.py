@@ -6,21 +6,18 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from gateway.access import permissions
-from gateway.background import queue
 from gateway.backoffice.entities import exemption_trial
 from gateway.backoffice.entities.exemption_fields import ExemptionsWidget
-from gateway.backoffice.kit import composite_field, config_backed_form
-from gateway.backoffice.kit.base import MerchantPage, actor_from_request
+from gateway.backoffice.kit import composite_field, config_backed_form, work_start
+from gateway.backoffice.kit.base import MerchantPage
 from gateway.backoffice.operations.background_work_pages import may_fetch_file
 from gateway.backoffice.payments.exemption_words import EXEMPTION_NAMES
 from gateway.backoffice.routing.rule_pages import DEFAULT_DRY_RUN_DAYS, DryRunForm
@@ -79,7 +76,7 @@ def _show_form(page: MerchantPage, request: HttpRequest) -> HttpResponse:
     form = ExemptionTrialForm(request.POST if request.method == "POST" else None, initial=initial)
     form.fields["channel"].queryset = channels.order_by("merchant__name", "name")  # type: ignore[attr-defined]
     if request.method == "POST" and form.is_valid() and (row := _enqueue(request, form)) is not None:
-        return redirect(reverse("admin:gateway_backgroundwork_change", args=[row.pk]))
+        return work_start.lead_to_work(row)
     context = {
         **page.admin_site.each_context(request),
         "title": _("Try exemptions on past payments"),
@@ -101,16 +98,9 @@ def _find_channel(channels: Any, asked: str) -> Channel | None:
 def _enqueue(request: HttpRequest, form: ExemptionTrialForm) -> BackgroundWork | None:
     """Start the trial; None, with a message, where the user has too much running."""
     title = _("Exemptions of past payments: %s") % form.cleaned_data["channel"]
-    owner, by = int(request.user.pk or 0), actor_from_request(request)
-    try:
-        row = queue.enqueue_work(exemption_trial.EXEMPTION_TRIAL, title, form.parameters(), owner=owner, by=by)
-    except queue.TooMuchOpenWorkError:
-        words = _("You have %d pieces of work running. Wait for one, or cancel one.")
-        messages.error(request, words % queue.MAX_OPEN_WORK_PER_OWNER)
-        return None
-    address = reverse(f"admin:{TRIED_PAGE}", args=[row.pk])
-    BackgroundWork.objects.filter(pk=row.pk).update(parameters=row.parameters | {"list": address})
-    return row
+    return work_start.enqueue_page_work(
+        request, exemption_trial.EXEMPTION_TRIAL, title, form.parameters(), result_page=f"admin:{TRIED_PAGE}"
+    )
 
 
 def _show_result(page: MerchantPage, request: HttpRequest, work: UUID) -> HttpResponse:

@@ -58,7 +58,7 @@ def describe_approval(row: Approval) -> str:
 
 
 def list_deciders(row: Approval, candidates: Iterable[User]) -> list[User]:
-    """Those of the candidates who may decide the request, but for the one who asked; at most MAX_MAILED_DECIDERS."""
+    """The candidates who may decide the request, but for the one who asked; at most MAX_MAILED_DECIDERS."""
     others = (user for user in candidates if user.pk != row.asked_by_id)
     able = (user for user in others if permissions.has_permission(user, DECIDE_APPROVAL_PERMISSION, row.payment))
     return list(islice(able, MAX_MAILED_DECIDERS))

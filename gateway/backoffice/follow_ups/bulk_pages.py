@@ -28,6 +28,7 @@ from gateway.backoffice.follow_ups.reasons import REASONED_TYPES, name_reason, p
 from gateway.backoffice.kit import keyset
 from gateway.backoffice.kit.base import actor_from_request
 from gateway.backoffice.kit.links import build_payment_page_url
+from gateway.backoffice.kit.work_start import report_too_much_work
 from gateway.backoffice.payments.payment_filters import PAYMENT_FILTER_NAMES, fix_filter_times, parse_payment_filters
 from gateway.backoffice.payments.payment_search import FullCardNumberError, parse_search_term
 from gateway.backoffice.payments.payment_titles import format_payment_title
@@ -98,8 +99,7 @@ def _lead_to(request: HttpRequest, back: HttpResponse, begin: Any) -> HttpRespon
         messages.error(request, str(refused))
         return back
     except queue.TooMuchOpenWorkError:
-        words = _("You have %d pieces of work running. Wait for one, or cancel one.")
-        messages.error(request, words % queue.MAX_OPEN_WORK_PER_OWNER)
+        report_too_much_work(request)
         return back
     return redirect(build_bulk_address(action))
 

@@ -112,6 +112,14 @@ def _refuse_card_numbers(kind: type[ModelForm[Any]]) -> type[ModelForm[Any]]:
     return type(kind.__name__, (kind,), {"clean": clean})
 
 
+def _capitalize_labels(kind: type[ModelForm[Any]]) -> None:
+    """Begin the labels that a form declares with a capital letter, as Django does for those of a model's columns. A
+    label that is not translated is a name, such as that of a connector's setting: it stays as it is."""
+    for each in kind.base_fields.values():
+        if isinstance(each.label, Promise):
+            each.label = capfirst(each.label)
+
+
 def name_channel_choices(field: ModelChoiceField[Any]) -> None:
     """Make a form's channel field use :func:`label_channel`."""
     if field.queryset is not None:
@@ -186,6 +194,7 @@ class BackofficePage(ModelAdmin):
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
         kind = _refuse_card_numbers(super().get_form(request, obj, change, **kwargs))
+        _capitalize_labels(kind)
         return edit_conflict.guard_form_class(kind, request)
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
@@ -472,12 +481,12 @@ class MerchantPage(BackofficePage):
         return permissions.find_access_scope(request.user, self.right(verb))
 
     def own(self, request: HttpRequest, rows: models.QuerySet[Any], verb: str = "view") -> models.QuerySet[Any]:
-        """Those of ``rows`` that the user may ``verb``. Actions filter the selected rows with it."""
+        """The rows among ``rows`` that the user may ``verb``. Actions filter the selected rows with it."""
         return self.reached(rows, self.scope(request, verb))
 
     def reached(self, rows: models.QuerySet[Any], scope: AccessScope) -> models.QuerySet[Any]:
-        """Those of ``rows`` in ``scope``. A page whose rows lead to their merchant in another way overrides this and
-        :meth:`place`."""
+        """The rows among ``rows`` in ``scope``. A page whose rows lead to their merchant in another way overrides this
+        and :meth:`place`."""
         if not scope:
             return rows.none()
         return rows if scope.everything else rows.filter(scope.where(self.merchant_path, self.channel_path))
@@ -596,7 +605,7 @@ class PspPage(BackofficePage):
     psp_path: ClassVar[str] = "psp"
 
     def own(self, request: HttpRequest, rows: models.QuerySet[Any], verb: str = "view") -> models.QuerySet[Any]:
-        """Those of ``rows`` whose PSP the user may ``verb``."""
+        """The rows among ``rows`` whose PSP the user may ``verb``."""
         return rows.filter(**{f"{self.psp_path}__in": permissions.list_permitted_psps(request.user, self.right(verb))})
 
     def _may(self, request: HttpRequest, verb: str, row: Any = None) -> bool:
@@ -615,7 +624,8 @@ class PspPage(BackofficePage):
         return self.own(request, super().get_queryset(request))
 
     def offered(self, request: HttpRequest, rows: models.QuerySet[Any], wanted: Sequence[str]) -> models.QuerySet[Any]:
-        """Those of ``rows`` below the PSPs on which the user has one of these permissions, for another page's form."""
+        """The rows among ``rows`` below the PSPs on which the user has one of these permissions, for another page's
+        form."""
         found = models.Q(pk__in=[])
         for right in wanted:
             found |= models.Q(**{f"{self.psp_path}__in": permissions.list_permitted_psps(request.user, right)})

@@ -16,7 +16,6 @@ from django import forms
 from django.template.loader import render_to_string
 from django.utils.functional import Promise
 from django.utils.safestring import SafeString
-from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from unfold.widgets import UnfoldAdminTextInputWidget
 
@@ -168,9 +167,3 @@ def use_one_line_inputs(form: forms.BaseForm, *names: str) -> None:
     for name in names:
         if name in form.fields:
             form.fields[name].widget = UnfoldAdminTextInputWidget()
-
-
-def capitalize_labels(form: forms.BaseForm) -> None:
-    """Begin every label with a capital letter, as Django does for labels it generates."""
-    for each in form.fields.values():
-        each.label = capfirst(each.label) if each.label else each.label

@@ -47,7 +47,7 @@ def list_permitted_entities(user: Any, kind: str, right: str) -> QuerySet[Any]:
 
 
 def filter_by_typed_name(rows: QuerySet[Any], text: str) -> QuerySet[Any]:
-    """Those whose name has what was typed in it; "sho: ma" is a merchant's and a channel's."""
+    """The rows whose name has what was typed in it; "sho: ma" is a merchant's and a channel's."""
     if rows.model is Merchant:
         return rows.filter(name__icontains=text)
     merchant, colon, channel = text.partition(": ")

@@ -45,7 +45,7 @@ _TONES: Final = frozenset({"good", "bad", "wait", "plain"})
 
 
 MAX_AMOUNT_DECIMALS: Final = 4
-"""Of fees, which are parts of a cent."""
+"""Decimals of a fee, which is parts of a cent."""
 TIME_FORMATS: Final[Mapping[str, str]] = MappingProxyType(
     {"seconds": "%Y-%m-%d %H:%M:%S", "minutes": "%Y-%m-%d %H:%M", "short": "%m-%d %H:%M:%S"}
 )

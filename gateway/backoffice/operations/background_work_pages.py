@@ -21,11 +21,12 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 
-from gateway.access import audit_log, permissions
+from gateway.access import permissions
 from gateway.background import queue
 from gateway.background.files import public_file_name
 from gateway.backoffice.kit.base import BackofficePage, actor_from_request
 from gateway.backoffice.kit.formatting import build_state_pill, format_number
+from gateway.backoffice.kit.work_start import start_page_work
 from gateway.backoffice.payments import payment_export
 from gateway.backoffice.payments.payment_filters import (
     PAYMENT_FILTER_NAMES,
@@ -44,7 +45,7 @@ MIN_RATED_S = 3.0
 
 
 def start_payment_export(
-    request: HttpRequest, by: audit_log.Actor, *, ids: Sequence[UUID] = (), columns: Sequence[str] = ()
+    request: HttpRequest, *, ids: Sequence[UUID] = (), columns: Sequence[str] = ()
 ) -> HttpResponse:
     """Start the export of a list, or of the payments ``ids``, with some of the list's ``columns`` or, without any, all
     that an export has. The caller has checked the permission."""
@@ -73,17 +74,7 @@ def start_payment_export(
     }
     narrowed = ", ".join(f"{name}: {value}" for name, value in values.items())
     title = _("Payments as %s") % as_.upper() + (f" ({narrowed})" if narrowed else "")
-    try:
-        row = queue.enqueue_work(
-            payment_export.PAYMENT_EXPORT, title, parameters, owner=int(request.user.pk or 0), by=by
-        )
-    except queue.TooMuchOpenWorkError:
-        messages.error(
-            request,
-            _("You have %d pieces of work running. Wait for one, or cancel one.") % queue.MAX_OPEN_WORK_PER_OWNER,
-        )
-        return redirect(reverse("admin:gateway_backgroundwork_changelist"))
-    return redirect(reverse("admin:gateway_backgroundwork_change", args=[row.pk]))
+    return start_page_work(request, payment_export.PAYMENT_EXPORT, title, parameters)
 
 
 @admin.register(BackgroundWork)

@@ -150,7 +150,7 @@ def build_board_urls(site: Any) -> list[URLPattern]:
 
 
 def show_live_board(site: Any, request: HttpRequest) -> HttpResponse:
-    """The page; with ``?part=board`` only what renews itself."""
+    """The live board; with ``?part=board`` only the part that renews itself."""
     scope = permissions.find_access_scope(request.user, VIEW_BOARD_PERMISSION)
     if not scope:
         raise PermissionDenied

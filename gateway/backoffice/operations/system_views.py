@@ -142,17 +142,17 @@ class TestClockForm(forms.Form):
     """Moves a merchant's clock by a span."""
 
     merchant = forms.ModelChoiceField(
-        label=gettext_lazy("merchant"), queryset=Merchant.objects.none(), widget=UnfoldAdminSelectWidget()
+        label=gettext_lazy("Merchant"), queryset=Merchant.objects.none(), widget=UnfoldAdminSelectWidget()
     )
     number = forms.IntegerField(
-        label=gettext_lazy("move on by"),
+        label=gettext_lazy("Move on by"),
         min_value=1,
         max_value=100_000,
         initial=1,
         widget=UnfoldAdminIntegerFieldWidget(),
     )
     unit = forms.ChoiceField(
-        label=gettext_lazy("unit"),
+        label=gettext_lazy("Unit"),
         initial="days",
         widget=UnfoldAdminSelectWidget(),
         choices=[

@@ -117,7 +117,7 @@ def build_family_condition(family: ResultFamily) -> Q:
 
 CHAIN_PARTS: Final[Mapping[str, str]] = MappingProxyType({"first": "first payments", "follow_up": "follow-ups"})
 MAX_FILTER_NAME_CHARS: Final = 64
-"""Of a connector's name and a merchant's id at it, as their columns are long."""
+"""Characters of a connector's name and of a merchant's id at it, as their columns are long."""
 _NAME: Final = re.compile(rf"[A-Za-z0-9._:/ -]{{1,{MAX_FILTER_NAME_CHARS}}}")
 
 
@@ -211,12 +211,15 @@ _TIME_FILTERS: Final = ("period", "from", "to", "real_from", "real_to")
 
 
 def fix_filter_times(values: Mapping[str, str]) -> dict[str, str]:
-    """The same filters with times in UTC, for work that runs later and in no reader's zone."""
+    """The filters ``values`` with times in UTC, for work that runs later and in no reader's zone."""
     found, _wrong = parse_payment_filters(values)
     kept = {name: text for name, text in values.items() if name not in _TIME_FILTERS}
     ends = (
-        ("from", found.since), ("to", found.until), ("real_from", found.real_since), ("real_to", found.real_until),
-    )  # fmt: skip
+        ("from", found.since),
+        ("to", found.until),
+        ("real_from", found.real_since),
+        ("real_to", found.real_until),
+    )
     return kept | {name: format_filter_time(at) for name, at in ends if at is not None}
 
 

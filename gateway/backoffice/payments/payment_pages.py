@@ -30,7 +30,7 @@ from gateway.backoffice.follow_ups.bulk_follow_ups import BULK_TYPES
 from gateway.backoffice.follow_ups.manual_follow_up import MAX_FOLLOW_UP_NOTE_CHARS
 from gateway.backoffice.follow_ups.reasons import FOLLOW_UP_REASONS
 from gateway.backoffice.kit import entity_names, saved_views
-from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
+from gateway.backoffice.kit.base import ReadOnlyPage
 from gateway.backoffice.kit.formatting import (
     build_state_pill,
     format_masked_json,
@@ -435,9 +435,7 @@ class PaymentAdmin(ReadOnlyPage):
         ids = bulk_pages.read_picked(request)
         shown = request.POST.get(COLUMNS_PARAMETER, "")
         columns = payment_columns.choose_payment_columns(request.user, shown) if "shown" in request.POST else []
-        return background_work_pages.start_payment_export(
-            request, actor_from_request(request), ids=ids, columns=columns
-        )
+        return background_work_pages.start_payment_export(request, ids=ids, columns=columns)
 
 
 def _list_other_readings(text: str, asked: SearchTerm) -> list[SearchTerm]:
@@ -457,7 +455,7 @@ def _build_list_query(listed: Mapping[str, str], **changes: str) -> str:
 
 
 def _resolve_entities(user: Any, values: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """The filters with the ids of a typed merchant and channel, and what names none."""
+    """The filters with the ids of a typed merchant and channel, and the names that are nobody's."""
     found, wrong = dict(values.items()), {}
     for name in entity_names.ENTITY_KINDS:
         text = found.get(name, "").strip()

@@ -257,8 +257,8 @@ def _by_ndc_end(value: str, _merchants: Sequence[UUID]) -> Q:
 
 
 def filter_by_ndc_end(rows: QuerySet[RequestLog], end: str) -> QuerySet[RequestLog]:
-    """Those of the newest MAX_ENDED_REQUESTS of ``rows`` whose id ends like this: the ends have no index, which each
-    request would pay for."""
+    """The rows among the newest MAX_ENDED_REQUESTS of ``rows`` whose id ends like this: the ends have no index, which
+    each request would pay for."""
     newest = RequestLog.objects.filter(pk__in=rows.order_by("-pk").values("pk")[:MAX_ENDED_REQUESTS])
     text = Replace(Cast("pk", TextField()), Value("-"), Value(""), output_field=TextField())
     return rows.filter(pk__in=newest.annotate(hex=text).filter(hex__endswith=end).values("pk"))
@@ -397,7 +397,7 @@ _PREFIXES: Final[Mapping[str, str]] = MappingProxyType({"amount": "amountOnly", 
 """Prefix → the shape that reads what follows it, where that is not the one of the same name."""
 MAX_SEARCH_CHARS: Final = 255
 MAX_PREFIX_CHARS: Final = 20
-"""Before a text of MAX_SEARCH_CHARS: the name of its shape and a colon."""
+"""Characters before a text of MAX_SEARCH_CHARS: the name of its shape and a colon."""
 
 
 def parse_search_term(text: str) -> SearchTerm:

@@ -16,7 +16,7 @@ from gateway.personal_data.erasure import check_nothing_is_open, preview_found_r
 from gateway.personal_data.people import KeyFinder, PersonSelector, find_person
 
 MAX_PREVIEW_S: Final = 10.0
-"""For all of it; what a page did before has taken up to 50 s of the 75 s that a proxy waits."""
+"""The time of all look-ups of a preview; what a page did before has taken up to 50 s of the 75 s that a proxy waits."""
 MAX_PREVIEW_LOOKUPS_S: Final = 6.0
 MAX_PREVIEW_LOOKUP_S: Final = 2.0
 
@@ -50,8 +50,11 @@ def preview_erasure_in_part(selector: PersonSelector) -> dict[str, Any]:
     """
     lookup = BoundedLookup(until=time.monotonic() + MAX_PREVIEW_LOOKUPS_S)
     report: dict[str, Any] = {
-        "at": clock.format_timestamp(clock.real_now()), "lines": [], "erasedRows": 0, "keptRows": 0,
-    }  # fmt: skip
+        "at": clock.format_timestamp(clock.real_now()),
+        "lines": [],
+        "erasedRows": 0,
+        "keptRows": 0,
+    }
     try:
         with limit_page_time(MAX_PREVIEW_S):
             person = find_person(selector, lookup)

@@ -23,8 +23,8 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from gateway.access import permissions
 from gateway.background import queue
-from gateway.backoffice.kit import composite_field
 from gateway.backoffice.kit.base import MerchantPage, actor_from_request
+from gateway.backoffice.kit.work_start import report_too_much_work
 from gateway.backoffice.risk import rule_trials
 from gateway.backoffice.risk.rule_trials import MAX_TRIAL_DAYS, TrialRequest, TrialTooLongError
 from gateway.core import clock
@@ -74,7 +74,6 @@ class RiskTrialForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic a
             today = clock.real_now().date()
             self.fields["trial_from"].initial = (today - timedelta(days=DEFAULT_TRIAL_DAYS - 1)).isoformat()
             self.fields["trial_to"].initial = today.isoformat()
-        composite_field.capitalize_labels(self)
 
     @property
     def is_trial(self) -> bool:
@@ -158,10 +157,7 @@ class RiskTrialFormPage(MerchantPage):
             )
             return here
         except queue.TooMuchOpenWorkError:
-            messages.error(
-                request,
-                _("You have %d pieces of work running. Wait for one, or cancel one.") % queue.MAX_OPEN_WORK_PER_OWNER,
-            )
+            report_too_much_work(request)
             return redirect(reverse("admin:gateway_backgroundwork_changelist"))
         return redirect(reverse("admin:gateway_risktrial_change", args=[trial.pk]))
 

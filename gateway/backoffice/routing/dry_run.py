@@ -45,7 +45,6 @@ MAX_SUMMED_MOVES: Final = 500
 """Summed combinations of rule and accounts; further ones are only in the file."""
 DRY_RUN_FILE_NAME: Final = "routing.csv"
 ROUTED_PAYMENT_TYPES: Final = ("PA", "DB", "CD", "RG")
-NO_MATCHING_RULE, NO_ACQUIRER_ACCOUNT = "", ""
 _HEADER: Final = (
     "created", "id", "type", "brand", "amount", "currency", "country", "took", "would take", "rule", "passed over",
 )  # fmt: skip
@@ -75,13 +74,9 @@ def replay_routing_slice(row: BackgroundWork, folder: AttemptFolder, alive: Call
         facts, then = routing_facts_from_payment(payment), find_original_account(payment)
         choice = choose_accounts(table, facts, lambda: figures)
         cursor["undecided"] += has_undecided_rule(table, facts)
-        now = (
-            f"{choice.candidates[0].connector} {choice.candidates[0].merchant}"
-            if choice.candidates
-            else NO_ACQUIRER_ACCOUNT
-        )
+        now = f"{choice.candidates[0].connector} {choice.candidates[0].merchant}" if choice.candidates else ""
         _add_to_sums(cursor, payment, choice, then, now)
-        if now != then and now != NO_ACQUIRER_ACCOUNT:
+        if now not in (then, ""):
             _add_value(cursor, payment, facts, figures, then, now)
         if now != then:
             lines.append(_build_csv_line(payment, choice, then, now))

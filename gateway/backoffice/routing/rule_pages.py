@@ -10,12 +10,11 @@ from decimal import Decimal
 from typing import Any, Final
 
 from django import forms
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 from unfold.admin import TabularInline
@@ -23,9 +22,8 @@ from unfold.decorators import display
 from unfold.widgets import UnfoldAdminTextareaWidget
 
 from gateway.access import permissions
-from gateway.background import queue
-from gateway.backoffice.kit import config_backed_form
-from gateway.backoffice.kit.base import MerchantPage, actor_from_request
+from gateway.backoffice.kit import config_backed_form, work_start
+from gateway.backoffice.kit.base import MerchantPage
 from gateway.backoffice.kit.composite_field import use_one_line_inputs
 from gateway.backoffice.kit.entity_names import TypedChannelField, label_channel
 from gateway.backoffice.operations.background_work_pages import may_fetch_file
@@ -367,21 +365,15 @@ class RoutingRuleAdmin(MerchantPage):
         form.fields["channel"].queryset = channels.select_related("merchant").order_by("merchant__name", "name")  # type: ignore[attr-defined]
         if request.method == "POST" and form.is_valid():
             title = _("Routing of past payments: %s") % form.cleaned_data["channel"]
-            try:
-                row = queue.enqueue_work(
-                    dry_run.ROUTING_DRY_RUN,
-                    title,
-                    form.parameters(),
-                    owner=int(request.user.pk or 0),
-                    by=actor_from_request(request),
-                )
-            except queue.TooMuchOpenWorkError:
-                words = _("You have %d pieces of work running. Wait for one, or cancel one.")
-                messages.error(request, words % queue.MAX_OPEN_WORK_PER_OWNER)
-            else:
-                address = reverse("admin:gateway_routingrule_tried", args=[row.pk])
-                BackgroundWork.objects.filter(pk=row.pk).update(parameters=row.parameters | {"list": address})
-                return redirect(reverse("admin:gateway_backgroundwork_change", args=[row.pk]))
+            row = work_start.enqueue_page_work(
+                request,
+                dry_run.ROUTING_DRY_RUN,
+                title,
+                form.parameters(),
+                result_page="admin:gateway_routingrule_tried",
+            )
+            if row is not None:
+                return work_start.lead_to_work(row)
         context = {
             **self.admin_site.each_context(request),
             "title": _("Try the rules on past payments"),

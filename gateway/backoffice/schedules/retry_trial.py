@@ -149,7 +149,14 @@ def _compare_bands(timed: Sequence[TimedRetry]) -> list[Mapping[str, Any]]:
         approved = sum(one.retry.approved for one in inside)
         if (share := compute_share(approved, len(inside))) is not None:
             bands.append(
-                {"from": round(100 * low), "to": min(100, round(100 * high)), "retries": len(inside),
-                 "approved": approved, "rate": share.rate, "low": share.low, "high": share.high}
-            )  # fmt: skip
+                {
+                    "from": round(100 * low),
+                    "to": min(100, round(100 * high)),
+                    "retries": len(inside),
+                    "approved": approved,
+                    "rate": share.rate,
+                    "low": share.low,
+                    "high": share.high,
+                }
+            )
     return bands

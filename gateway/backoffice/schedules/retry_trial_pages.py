@@ -6,17 +6,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
 
 from gateway.access import permissions
-from gateway.background import queue
-from gateway.backoffice.kit.base import MerchantPage, ReadOnlyPage, actor_from_request
+from gateway.backoffice.kit import work_start
+from gateway.backoffice.kit.base import MerchantPage, ReadOnlyPage
 from gateway.backoffice.routing.rule_pages import MAX_DRY_RUN_DAYS, DryRunForm
 from gateway.backoffice.schedules import retry_trial
 from gateway.models import BackgroundWork
@@ -26,7 +24,7 @@ _RIGHT: Final = retry_trial.RETRY_TRIAL_PERMISSION
 
 
 class RetryTrialForm(DryRunForm):
-    """The channel and the days."""
+    """The channel and the days whose retries are tried."""
 
     drafts = None  # type: ignore[assignment]  # as Django documents: the field of the other form is left out
 
@@ -63,7 +61,7 @@ def _show_form(page: Any, request: HttpRequest) -> HttpResponse:
     form = RetryTrialForm(request.POST if request.method == "POST" else None, initial=initial)
     form.fields["channel"].queryset = channels.order_by("merchant__name", "name")  # type: ignore[attr-defined]
     if request.method == "POST" and form.is_valid() and (row := _enqueue(request, form)) is not None:
-        return redirect(reverse("admin:gateway_backgroundwork_change", args=[row.pk]))
+        return work_start.lead_to_work(row)
     context = {
         **page.admin_site.each_context(request),
         "title": _("Try the timing of retries on past charges"),
@@ -76,16 +74,9 @@ def _show_form(page: Any, request: HttpRequest) -> HttpResponse:
 def _enqueue(request: HttpRequest, form: RetryTrialForm) -> BackgroundWork | None:
     """Start the trial; None, with a message, where the user has too much running."""
     title = _("Retries of past charges: %s") % form.cleaned_data["channel"]
-    owner, by = int(request.user.pk or 0), actor_from_request(request)
-    try:
-        row = queue.enqueue_work(retry_trial.RETRY_TRIAL, title, form.parameters(), owner=owner, by=by)
-    except queue.TooMuchOpenWorkError:
-        words = _("You have %d pieces of work running. Wait for one, or cancel one.")
-        messages.error(request, words % queue.MAX_OPEN_WORK_PER_OWNER)
-        return None
-    address = reverse(f"admin:{RETRY_TRIED_PAGE}", args=[row.pk])
-    BackgroundWork.objects.filter(pk=row.pk).update(parameters=row.parameters | {"list": address})
-    return row
+    return work_start.enqueue_page_work(
+        request, retry_trial.RETRY_TRIAL, title, form.parameters(), result_page=f"admin:{RETRY_TRIED_PAGE}"
+    )
 
 
 def _show_result(page: Any, request: HttpRequest, work: UUID) -> HttpResponse:

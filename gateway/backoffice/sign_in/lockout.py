@@ -36,8 +36,7 @@ ADDRESS_LOCKOUT_FACTOR: Final = 10
 
 
 class SignInLockedError(Exception):
-    """No attempt is allowed now. ``next_sign_in_at``: when the next one is; None: another attempt of this name is
-    running."""
+    """No attempt is allowed now. ``until``: when the next one is; None: another attempt of this name is running."""
 
     def __init__(self, until: datetime | None) -> None:
         super().__init__("too many tries")

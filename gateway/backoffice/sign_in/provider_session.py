@@ -14,7 +14,7 @@ from typing import Any, Final
 import requests
 
 PROVIDER_TIMEOUT_S: Final = 5.0
-"""Of each wait for the provider."""
+"""The time of each wait for the provider."""
 MAX_PROVIDER_CALLS: Final = 2
 """Calls of this process at a time; further ones are refused, and the page says to try again."""
 CONFIGURATION_PATH: Final = "/.well-known/openid-configuration"

@@ -483,7 +483,7 @@ def _describe_provider_fault(fault: Exception) -> dict[str, Any]:
 
 
 def redirect_to_account(_request: HttpRequest) -> HttpResponse:
-    """To the page of one's own account."""
+    """A redirect to the page of one's own account."""
     return HttpResponseRedirect(reverse("admin:account"))
 
 

@@ -43,7 +43,7 @@ def has_page_keys(user: Any) -> bool:
 
 
 def store_page_keys(user: Any, on: bool) -> None:
-    """Keep whether single characters are keys."""
+    """Store whether single characters are keyboard shortcuts."""
     UserPreference.objects.update_or_create(user=user, defaults={"page_keys": on})
 
 

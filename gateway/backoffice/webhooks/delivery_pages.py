@@ -22,11 +22,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from gateway.access import audit_log, permissions
-from gateway.background import queue
 from gateway.backoffice.kit import saved_views
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
 from gateway.backoffice.kit.formatting import build_state_pill
 from gateway.backoffice.kit.links import build_payment_page_url
+from gateway.backoffice.kit.work_start import start_page_work
 from gateway.backoffice.payments.payment_search import SearchTooBroadError, limit_search_time
 from gateway.backoffice.webhooks.delivery_filters import DELIVERY_FILTER_NAMES, DeliveryFilters, parse_delivery_filters
 from gateway.backoffice.webhooks.inspector_views import format_webhook_body
@@ -227,22 +227,7 @@ class WebhookDeliveryAdmin(ReadOnlyPage):
             }
             where = f"{reverse('admin:gateway_webhookdelivery_changelist')}?{urlencode(kept)}"
             parameters = {"selection": bulk_replay.serialize_selection(selection), "list": where}
-            try:
-                row = queue.enqueue_work(
-                    bulk_replay.REPLAY_JOB_KIND,
-                    title,
-                    parameters,
-                    owner=int(request.user.pk or 0),
-                    by=actor_from_request(request),
-                )
-            except queue.TooMuchOpenWorkError:
-                messages.error(
-                    request,
-                    _("You have %d pieces of work running. Wait for one, or cancel one.")
-                    % queue.MAX_OPEN_WORK_PER_OWNER,
-                )
-                return redirect(reverse("admin:gateway_backgroundwork_changelist"))
-            return redirect(reverse("admin:gateway_backgroundwork_change", args=[row.pk]))
+            return start_page_work(request, bulk_replay.REPLAY_JOB_KIND, title, parameters)
         context = {
             **self.admin_site.each_context(request),
             "title": _("Send webhooks once more"),

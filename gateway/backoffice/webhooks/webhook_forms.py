@@ -59,7 +59,7 @@ class FoundEndpoints:
 
 
 def find_endpoints(request: HttpRequest, permitted: QuerySet[WebhookEndpoint]) -> FoundEndpoints:
-    """Of the ``permitted`` endpoints those whose merchant has the name in the address, if there is one."""
+    """The ``permitted`` endpoints; only of the merchant that the address names, if it names one."""
     name = parse_owner_name(request)
     found = permitted.filter(merchant__name__icontains=name) if name else permitted
     ordered = found.select_related("merchant", "channel").order_by("merchant__name", "-id")

@@ -141,7 +141,7 @@ NO_MAIL_OR_TELEPHONE: tuple[ParameterRule, ...] = (
         _order_without_browser, keeps={"transactionCategory": "EC"}, breaks={"transactionCategory": "MO"},
     ),
 )  # fmt: skip
-"""Of payment links: docs/decisions/0067."""
+"""The rule of payment links: docs/decisions/0067."""
 NO_MAIL_OR_TELEPHONE_ON_PAGES: tuple[ParameterRule, ...] = (
     build_rule(
         "transactionCategory is not MO or TO with paymentPage: who pays in a browser authenticates",
@@ -149,7 +149,7 @@ NO_MAIL_OR_TELEPHONE_ON_PAGES: tuple[ParameterRule, ...] = (
         keeps={"transactionCategory": "MO"}, breaks={"transactionCategory": "MO", "paymentPage": "true"},
     ),
 )  # fmt: skip
-"""Of checkouts. In a page of the merchant's own a form may be a call centre's."""
+"""The rule of checkouts. In a page of the merchant's own a form may be a call centre's."""
 
 _INSTALLMENT = {"standingInstruction.type": "INSTALLMENT"}
 

@@ -70,7 +70,7 @@ def units_from_money(money: Money) -> int:
 
 
 def money_from_units(units: object, currency: str) -> Money | None:
-    """The inverse; None for an invalid amount."""
+    """The amount of a processor's integer in minor units; None for an invalid one."""
     if not isinstance(units, int) or isinstance(units, bool) or units < 0:
         return None
     try:
@@ -198,7 +198,7 @@ def build_closing_request(request: AcquirerRequest) -> FormFields:
 
 
 def build_closing_mark(payment: UUID) -> FormFields:
-    """The same for a follow-up: a mark on the object that it refers to."""
+    """A follow-up's mark on the object that it refers to: our payment, and its amount."""
     return [(f"metadata[closed_{payment.hex}]", "1")]
 
 
@@ -358,7 +358,7 @@ def parse_charge(intent_object: Mapping[str, Any]) -> ChargeDetails:
 
 
 def _parse_validity(created: object, capture_before: object) -> timedelta | None:
-    """From two times in seconds since 1970."""
+    """How long an authorization is valid, from two times in seconds since 1970."""
     if type(created) is not int or type(capture_before) is not int or not 0 < created < capture_before:
         return None
     return timedelta(seconds=min(capture_before - created, _MAX_VALIDITY_S))

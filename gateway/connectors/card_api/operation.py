@@ -22,7 +22,7 @@ HTTP_TOO_MANY_REQUESTS: Final = 429
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardApiOperation:
-    """One request to the processor. All calls of ``talk`` share one deadline."""
+    """One request to the processor. All calls of its ``session`` share one deadline."""
 
     request: AcquirerRequest
     setup: CardApiSetup

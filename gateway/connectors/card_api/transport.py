@@ -84,7 +84,7 @@ _WITHOUT_FORM: Final[Mapping[int, CallVerdict]] = {
     413: CallVerdict.SHUT,
     429: CallVerdict.SHUT,
 }
-"""The same for an answer in another form: something in front of the processor turned the request away."""
+"""Verdicts by status of an answer in another form: something in front of the processor turned the request away."""
 _OTHER_KEY: Final = "idempotency_error"
 _KEY_IN_USE: Final = "idempotency_key_in_use"
 

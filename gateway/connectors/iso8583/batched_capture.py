@@ -24,7 +24,7 @@ from gateway.models import BatchedCapture
 
 CAPTURE_OUTSTANDING: Final = "800.400.500"
 CAPTURE_ANSWER_TIMEOUT: Final = timedelta(days=7)
-"""After its batch was due, a capture without an answer is then checked once a day; it stays pending."""
+"""The time after its batch was due from which a capture without an answer is checked once a day; it stays pending."""
 
 
 def queue_capture(request: AcquirerRequest, terminal: Terminal) -> AcquirerReply:

@@ -28,7 +28,7 @@ class BadFrameError(Exception):
 
 
 class BadMessageError(Exception):
-    """A frame cannot be decoded, or a message cannot be encoded. ``field``: the field at fault."""
+    """A frame cannot be decoded, or a message cannot be encoded; the text names the field at fault."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

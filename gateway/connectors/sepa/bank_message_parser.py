@@ -41,7 +41,7 @@ class UnreadableBankMessageError(Exception):
 
 @dataclass(slots=True, kw_only=True)
 class MessageRecord:
-    """One element of a level: relative path → its texts. ``above``: its ancestors among the records, outermost first.
+    """One element of a level: relative path → its texts. ``ancestors``: those among the records, outermost first.
     ``within``: the number of records in it, by level."""
 
     level: str
@@ -97,7 +97,7 @@ def _read_records(stream: BinaryIO, reading: _Reading) -> Iterator[MessageRecord
 
 
 class _Reading:
-    """The open records, and those that have ended."""
+    """The state of reading one message: the open records, and those that have ended."""
 
     def __init__(self) -> None:
         self.kind = ""

@@ -175,9 +175,9 @@ SM VA"""
 _SCHEME: Final = frozenset(_COUNTRIES.split())
 """Countries of the SEPA scheme (EPC 409-09)."""
 _OUTSIDE_EEA: Final = frozenset({"AD", "AL", "CH", "GB", "GI", "MC", "MD", "ME", "MK", "RS", "SM", "VA"})
-"""Those of the scheme outside the European Economic Area: their banks must be given the debtor's address (EPC 130-08,
-Debtor, Postal Address; Regulation (EU) 2023/1113) and are named by their BIC (EPC 130-08 and 132-08, Debtor Agent and
-Creditor Agent; "BIC optional except for destination entities that do not belong to EEA SEPA",
+"""Countries of the scheme outside the European Economic Area: their banks must be given the debtor's address (EPC
+130-08, Debtor, Postal Address; Regulation (EU) 2023/1113) and are named by their BIC (EPC 130-08 and 132-08, Debtor
+Agent and Creditor Agent; "BIC optional except for destination entities that do not belong to EEA SEPA",
 https://caixabank.es/empresa/sepa/domiciliadosb2b_en.html). IBAN alone suffices inside by Regulation (EU) 260/2012."""
 
 

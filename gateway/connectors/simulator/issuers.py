@@ -100,10 +100,15 @@ def _day(night: int, morning: int, afternoon: int, evening: int, **other: int) -
 
 
 def _exempts(low_value: int, low_risk: int, trusted: int, corporate: int, delegated: int) -> Mapping[str, int]:
-    return MappingProxyType({
-        "LOW_VALUE": low_value, "LOW_RISK": low_risk, "TRUSTED_MERCHANT": trusted, "SECURE_CORPORATE": corporate,
-        "DELEGATED": delegated,
-    })  # fmt: skip
+    return MappingProxyType(
+        {
+            "LOW_VALUE": low_value,
+            "LOW_RISK": low_risk,
+            "TRUSTED_MERCHANT": trusted,
+            "SECURE_CORPORATE": corporate,
+            "DELEGATED": delegated,
+        }
+    )
 
 
 SIMULATED_ISSUERS: Final[tuple[SimulatedIssuer, ...]] = (

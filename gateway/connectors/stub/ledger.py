@@ -306,7 +306,7 @@ def _outcome(message: StubMessage, key: str) -> dict[str, Any]:
 
 
 def _account_outcome(account: ClearAccount, amount: Money, key: str) -> dict[str, Any]:
-    """By the table of test accounts. What would be confirmed days later is approved at once here."""
+    """The outcome by the table of test accounts. What would be confirmed days later is approved at once here."""
     answer = simulate_account_answer(account, amount, month=f"{datetime.now(UTC):%Y-%m}")
     if answer.approved is None and answer.code != CONFIRMED_LATER:
         return _answer(key, "declined", answer.code, build_transaction_id(key), response=answer.response)

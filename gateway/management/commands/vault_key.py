@@ -186,7 +186,7 @@ def _wait_until_seen(document: KeysetDocument) -> None:
 
 
 def _needed_for_replays(document: KeysetDocument, key: int) -> datetime | None:
-    """Until when fingerprints of idempotency keys need this key; None if none does."""
+    """The time until which fingerprints of idempotency keys need this key; None if none does."""
     replaced = keysets.find_superseded_at(document, key)
     if replaced is None:
         return None

@@ -12,8 +12,14 @@ from django.contrib import admin
 from django.contrib.auth.models import User
 from django.db.models import Model
 from django.http import HttpResponse
-from django.test import Client
+from django.test import Client, RequestFactory
+from django.utils.functional import Promise
 
+from gateway.backoffice.kit.base import BackofficePage
+from gateway.backoffice.operations import system_views
+from gateway.backoffice.routing.rule_pages import DryRunForm
+from gateway.backoffice.schedules.retry_trial_pages import RetryTrialForm
+from gateway.backoffice.webhooks.webhook_forms import EndpointForm
 from gateway.models import (
     AcquirerAccount,
     AuditEntry,
@@ -24,6 +30,7 @@ from gateway.models import (
     Role,
     ThreeDSecureConfiguration,
 )
+from reporting.admin.sftp_sources import SftpSourceForm
 from tests.support.client import Answer
 from tests.support.fixtures import Shop
 from tests.support.office import person, signed_in
@@ -253,3 +260,28 @@ def test_every_page_of_the_navigation_loads_the_frames_own_files(boss: Client) -
         page = answer.content.decode()
         assert 'src="/static/admin-tollhouse' in page, link
         assert "{'" not in page.partition("</head>")[0], link
+
+
+def test_labels_of_forms_begin_with_a_capital_letter() -> None:
+    """Whoever declares a field writes its label as part of a sentence or not: readers see one manner. A label without
+    translation is a name, such as that of a connector's setting."""
+    boss = RequestFactory().get("/admin/")
+    boss.user = User.objects.create_superuser("boss")
+    forms = [
+        page.get_form(boss).base_fields for page in admin.site._registry.values() if isinstance(page, BackofficePage)
+    ]
+    forms += [
+        kind.base_fields
+        for kind in (DryRunForm, EndpointForm, RetryTrialForm, SftpSourceForm, system_views.TestClockForm)
+    ]
+    labels = [str(field.label) for fields in forms for field in fields.values() if isinstance(field.label, Promise)]
+    assert len(labels) > 100
+    assert [label for label in labels if label[:1].islower()] == []
+
+
+def test_the_label_of_a_connectors_setting_is_its_name() -> None:
+    """merchantId is written so in documents and in the processor's own pages."""
+    boss = RequestFactory().get("/admin/", {"connector": "iso8583"})
+    boss.user = User.objects.create_superuser("boss")
+    fields = admin.site._registry[AcquirerAccount].get_form(boss).base_fields
+    assert "host *" in [field.label for field in fields.values()]
