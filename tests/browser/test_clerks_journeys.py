@@ -5,6 +5,7 @@ J11, the close of a month, is in test_month_end.py.
 
 from __future__ import annotations
 
+import csv as tables
 import json
 import math
 import re
@@ -28,7 +29,7 @@ from playwright.sync_api import Page, expect
 from chargebacks.models import Chargeback
 from gateway.background import queue
 from gateway.core import clock
-from gateway.models import AuditEntry, Division, Payment, Psp
+from gateway.models import AccessToken, AuditEntry, Division, Payment, Psp
 from gateway.timers import registry
 from tests.browser.conftest import picture
 from tests.browser.patience import follow
@@ -37,6 +38,7 @@ from tests.support.client import Api
 from tests.support.clock import pass_time
 from tests.support.fixtures import Shop, open_shop
 from tests.support.office import app_of, code_of
+from tests.support.settlement import institute
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser-2")]
 Open = Callable[..., Page]
@@ -49,21 +51,21 @@ def shop(transactional_db: None) -> Shop:
     return open_shop(Division.objects.create(name="D", psp=Psp.objects.create(name="P")), "Shop")
 
 
-def sign_in_with_app(page: Page, site: str, user: User, secret: str) -> None:
-    """Password, then the code that the app shows."""
+def sign_in_with_app(page: Page, site: str, user: User, secret: str, ahead: int = 0) -> None:
+    """Password, then the code that the app shows, ``ahead`` codes later: none is taken twice."""
     page.goto(f"{site}/admin/login/")
     page.get_by_label("Username").fill(user.username)
     page.get_by_label("Password").fill(PASSWORD)
     follow(page, page.get_by_role("button", name="Sign in", exact=True))
-    page.get_by_label("Code").fill(code_of(secret))
+    page.get_by_label("Code").fill(code_of(secret, ahead))
     with page.expect_navigation(url=f"{site}/admin/"):
         page.get_by_role("button", name="Go on").click()
 
 
-def search_everywhere(page: Page, text: str, hit: str) -> None:
-    """Ctrl-K, the text, and the result that names ``hit``."""
+def search_everywhere(page: Page, text: str, hit: str, key: str = "Control+k") -> None:
+    """Ctrl-K or a slash, the text, and the result that names ``hit``."""
     page.reload()
-    page.keyboard.press("Control+k")
+    page.keyboard.press(key)
     box = page.locator("#search-input-command")
     expect(box).to_be_focused()
     with page.expect_response(lambda answer: parse_qs(urlsplit(answer.url).query).get("s") == [text]):
@@ -90,22 +92,27 @@ def test_a_refund_above_a_clerks_limit_is_found_asked_for_and_decided(shop: Shop
     sign_in_with_app(page, site, clara, app)
     expect(page.get_by_text("This is your first sign-in.")).to_be_visible()
 
-    # Home: every plot with its table, and the way to the list behind it.
-    figure = page.locator("figure").first
-    figure.get_by_text("As a table").click()
-    expect(figure.locator("tbody tr").first).to_be_visible()
-    expect(page.get_by_text("Approval rate by brand")).to_be_visible()
+    # Home: what the day was like, what is due, every plot with its table, and the ways to the lists behind them.
+    for title in ("The last 24 hours", "Approval rate by brand", "Settlement", "Disputes to answer"):
+        expect(page.get_by_role("heading", name=title)).to_be_visible()
+    figures = page.locator("figure")
+    assert figures.count() > 1
+    for number in range(figures.count()):
+        figure = figures.nth(number)
+        figure.get_by_text("As a table").click()
+        expect(figure.locator("tbody tr").first).to_be_visible()
+    expect(figures.first.locator("tbody a")).to_have_count(24)
     picture(page, "journey-refund-home")
     follow(page, page.locator("section", has_text="Why payments were declined").locator("tbody a").first)
     expect(page.locator("tbody tr")).to_have_count(1)
     expect(page.locator("tbody")).to_contain_text("15.00")
 
     for text in ("0000", "jane@shop.example", "order-4711", "92.00", paid.id):
-        search_everywhere(page, text, "92.00 EUR")
+        search_everywhere(page, text, "92.00 EUR", "/")
     with page.expect_navigation():
         page.locator("#command-results-list a.th-hit", has_text="92.00 EUR").first.click()
     expect(page.get_by_role("heading", name="Why")).to_be_visible()
-    expect(page.locator(".ck-picture a")).to_have_count(1)
+    expect(page.locator(".ck-picture a")).to_have_text(re.compile("92.00 EUR.*Approved", re.DOTALL))
     expect(page.locator(".ck-timeline li").first).to_be_visible()
     short = page.locator("dt", has_text="shortId").locator("xpath=../dd/span").inner_text()
     search_everywhere(page, short, "92.00 EUR")
@@ -159,6 +166,7 @@ def test_a_refund_above_a_clerks_limit_is_found_asked_for_and_decided(shop: Shop
     picture(page, "journey-refund-home-decided")
     page.goto(f"{site}/admin/gateway/payment/{paid.id}/change/")
     expect(page.locator(".ck-sum", has_text="Still to refund")).to_contain_text("32.00")
+    expect(page.locator(".ck-picture a")).to_have_text([re.compile("92.00 EUR"), re.compile("60.00 EUR")])
     page.locator(".ck-mail summary").click()
     page.locator(".ck-mail button").click()
     words = page.locator("#mail").inner_text()
@@ -173,11 +181,23 @@ def test_a_refund_above_a_clerks_limit_is_found_asked_for_and_decided(shop: Shop
         row = rows.filter(has_text=who).filter(has_text=re.compile(what)).first
         expect(row).to_contain_text("127.0.0.1")
     picture(manager, "journey-refund-trail")
-    for who, action in (("clara", "approval asked"), ("max", "approval given")):
+    for who, action in (("clara", "approval asked"), ("max", "approval given"), ("max", "refund sent")):
         assert AuditEntry.objects.get(actor=who, action=action).ip == "127.0.0.1"
+    made = AuditEntry.objects.get(action="refund made")
+    manager.goto(f"{site}/admin/gateway/auditentry/{made.pk}/change/")
+    expect(manager.locator("tr", has_text="Still to refund")).to_contain_text("32.00")
+    sent = AuditEntry.objects.get(action="refund sent")
+    assert sent.before["Still to refund"] == "92.00"
+
+    # The next sign-in says when and where the last one was.
+    again = open_page()
+    sign_in_with_app(again, site, clara, app, ahead=1)
+    expect(again.get_by_text(re.compile(r"Your last sign-in: .* from 127\.0\.0\.1"))).to_be_visible()
 
 
-def test_a_token_is_issued_rotated_and_revoked(shop: Shop, site: str, open_page: Open) -> None:
+def test_a_token_is_issued_rotated_and_revoked(
+    shop: Shop, site: str, open_page: Open, caplog: pytest.LogCaptureFixture
+) -> None:
     """J7: who may not is told whom to ask; shown once, used by its own curl, rotated, revoked, nowhere to be read."""
     somebody("clara", "clerk", shop)
     maja = somebody("maja", "manager", shop)
@@ -191,10 +211,15 @@ def test_a_token_is_issued_rotated_and_revoked(shop: Shop, site: str, open_page:
 
     page = open_page(permissions=CLIPBOARD)
     sign_in(page, site, "maja")
-    follow(page, page.get_by_role("link", name="Access tokens"))
+    group = page.locator("details.th-fold", has=page.get_by_text("Account data", exact=True))
+    follow(page, group.get_by_role("link", name="Access tokens"))
     follow(page, page.get_by_role("link", name="Add access token"))
     page.get_by_label("Name").fill("Web shop")
     page.locator("select[name=channel]").select_option(str(shop.channel.pk))
+    page.get_by_label("test", exact=True).uncheck()
+    ends = clock.real_now() + timedelta(days=30)
+    page.locator("input[name=ends_at_0]").fill(f"{ends:%Y-%m-%d}")
+    page.locator("input[name=ends_at_1]").fill(f"{ends:%H:%M:%S}")
     follow(page, page.get_by_role("button", name="Save", exact=True))
     token = page.get_by_label("Access token").input_value()
     page.get_by_role("button", name="Copy the token").click()
@@ -203,6 +228,8 @@ def test_a_token_is_issued_rotated_and_revoked(shop: Shop, site: str, open_page:
     command = page.locator("#curl-1").inner_text()
     page.wait_for_function("async (text) => await navigator.clipboard.readText() === text", arg=command)
     picture(page, "journey-token-shown")
+    issued = AccessToken.objects.exclude(pk=shop.token.pk).get()
+    assert (issued.scopes, issued.ends_at) == (["payments", "read"], ends)
     paid = run(command)
     assert paid["result"]["code"] == "000.100.110", paid
 
@@ -210,7 +237,9 @@ def test_a_token_is_issued_rotated_and_revoked(shop: Shop, site: str, open_page:
     row = page.locator("#result_list tbody tr", has_text="Web shop")
     expect(row).to_contain_text("127.0.0.1")
     follow(page, row.get_by_role("link", name="Web shop"))
-    expect(page.locator("figure", has_text="As a table")).to_be_visible()
+    calls = page.locator("figure", has_text="As a table")
+    calls.get_by_text("As a table").click()
+    expect(calls.locator("tbody tr").last.locator("td")).to_have_text("1")
     picture(page, "journey-token")
     follow(page, page.get_by_role("button", name="Rotate"))
     second = page.get_by_label("Access token").input_value()
@@ -230,10 +259,12 @@ def test_a_token_is_issued_rotated_and_revoked(shop: Shop, site: str, open_page:
     follow(page, page.get_by_role("button", name="Revoke"))
     stopped = Api(token=second, entity=shop.channel.entity_id).pay()
     assert (stopped.status, stopped.code) == (403, "800.900.300"), stopped
+    assert "revoked" in stopped.description
     trail = AuditEntry.objects.filter(actor=maja.username).exclude(action__in=("view", "sign in")).order_by("id")
     assert list(trail.values_list("action", flat=True)) == ["issue", "rotate", "issue", "revoke"]
 
-    # Neither text is in a page or a table.
+    # Neither text is in a page, a table or a line of the log.
+    assert not [text for text in (token, second) if text in caplog.text]
     page.goto(f"{site}/admin/gateway/accesstoken/")
     assert not [text for text in (token, second) if text in page.content()]
     page.goto(f"{site}/admin/gateway/requestlog/")
@@ -266,15 +297,26 @@ def pass_days_until(shop: Shop, days: int) -> None:
 
 
 def test_a_dispute_is_answered_and_won_and_another_runs_out(
-    shop: Shop, site: str, open_page: Open, tmp_path: Path, mailoutbox: list[EmailMessage]
+    shop: Shop, site: str, open_page: Open, tmp_path: Path, mailoutbox: list[EmailMessage], settings: Any
 ) -> None:
-    """J6: the badge, what is there and missing, files, the packet, submitted once, reminded, decided."""
+    """J6: the badge, what is there and missing, files, the packet, submitted once, reminded, decided, in the books."""
+    settings.GATEWAY_OUTBOX = str(tmp_path / "outbox")
     somebody("max", "manager", shop)
+    institute()
     answer_by = clock.real_now() + timedelta(days=12)
-    shopper = {"customer__email": "jane@shop.example", "customer__givenName": "Jane", "customer__surname": "Jones"}
-    paid = [
-        shop.api.pay(amount=amount, merchantTransactionId="order-4711", **shopper).id for amount in ("92.00", "50.00")
-    ]
+    shopper = {
+        "customer__email": "jane@shop.example",
+        "customer__givenName": "Jane",
+        "customer__surname": "Jones",
+        "merchantTransactionId": "order-4711",
+    }
+    sent = {
+        "threeDSecure__eci": "05",
+        "threeDSecure__verificationId": "AAACAgSRBklmQCFgMpEGAAAAAAA=",
+        "shipping__trackingNumber": "TRACK-77",
+        "shipping__logisticsProvider": "Example Parcel",
+    }
+    paid = [shop.api.pay(**shopper, **sent).id, shop.api.pay(amount="50.00", **shopper).id]
     (tmp_path / "delivery.pdf").write_bytes(PDF)
     Image.new("RGB", (600, 400), "teal").save(tmp_path / "photo.png")
     page = open_page()
@@ -300,8 +342,11 @@ def test_a_dispute_is_answered_and_won_and_another_runs_out(
     picture(page, "journey-dispute-list")
     follow(page, page.locator("[data-rows] tbody tr", has_text="92.00 EUR").get_by_role("link").first)
     address = page.url
-    for part in ("order-4711", "jane@shop.example", "missing", "How strong the answer is"):
+    for part in ("order-4711", "jane@shop.example", "missing", "How strong the answer is", "TRACK-77"):
         expect(page.get_by_text(part).first).to_be_visible()
+    for proof in ("3-D Secure", "Address check (AVS)", "Security code (CVV)"):
+        expect(page.locator("dt", has_text=proof).first).to_be_visible()
+    expect(page.get_by_text("ECI 05").first).to_be_visible()
     assert serious(page) == []
     expect(page.locator("#limits")).to_contain_text("MB")
     for name in ("delivery.pdf", "photo.png"):
@@ -343,5 +388,21 @@ def test_a_dispute_is_answered_and_won_and_another_runs_out(
     page.goto(f"{site}/admin/chargebacks/chargeback/?list=all")
     follow(page, page.locator("[data-rows] tbody tr", has_text="50.00 EUR").get_by_role("link").first)
     expect(page.get_by_text("Lost", exact=True).first).to_be_visible()
+    expect(page.get_by_text("No evidence was submitted").first).to_be_visible()
     picture(page, "journey-dispute-lost")
     assert len(mailoutbox) == 4
+
+    # Both are in the books, and the money that came back as well.
+    page.goto(f"{site}/admin/gateway/payment/{paid[0]}/change/")
+    for name in ("Charged back", "Came back"):
+        expect(page.locator(".ck-sum", has_text=name)).to_contain_text("92.00")
+    page.goto(f"{site}/admin/reporting/reconciliationfile/")
+    rows: list[tuple[str, str, str]] = []
+    for link in page.get_by_role("link", name="Download").all():
+        with page.expect_download() as day:
+            link.click()
+        read = tables.DictReader(day.value.path().read_text("utf-8-sig").splitlines(), delimiter=";")
+        rows += [(row["ReconciliationType"], row["Amount"], row["Cashflow"]) for row in read]
+    assert sorted(rows) == [
+        ("CHARGEBACK", "50.00", "NEG"), ("CHARGEBACK", "92.00", "NEG"), ("CHARGEBACK REVERSAL", "92.00", "POS"),
+    ]  # fmt: skip
