@@ -98,9 +98,7 @@ def test_a_clerk_finds_a_payment_and_refunds_it(shop: Shop, site: str, open_page
     assert [row.amount for row in refunds] == [Decimal("30.00")]
 
 
-def test_what_was_typed_comes_back_after_the_page_that_asks_who_one_is(
-    shop: Shop, site: str, open_page: Open
-) -> None:
+def test_what_was_typed_comes_back_after_the_page_that_asks_who_one_is(shop: Shop, site: str, open_page: Open) -> None:
     """The proof grows old, or the session ends, while a refund is typed: nothing is sent, and nothing typed again. What
     was sent, or is somebody else's, does not come back."""
     somebody("clara", "clerk", shop)

@@ -1,4 +1,4 @@
-"""J5, month end, in a real browser: files read, matched by hand, written daily, sent to a real SFTP server, exported."""
+"""J5, month end, in a real browser: files are read, matched by hand, written daily, sent by SFTP, exported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was configured by command has its page, and both refuse the same. The installation's own pages; the first page."""
+"""What was configured by command has its page, and both refuse the same. The installation's pages; the first page."""
 
 from __future__ import annotations
 
