@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -103,8 +104,7 @@ def test_what_was_typed_comes_back_after_the_page_that_asks_who_one_is(shop: Sho
     was sent, or is somebody else's, does not come back."""
     somebody("clara", "clerk", shop)
     somebody("cleo", "clerk", shop)
-    paid = shop.api.pay().id
-    form = f"{site}/admin/gateway/payment/{paid}/do/RF/"
+    form = f"{site}/admin/gateway/payment/{UUID(shop.api.pay().id)}/do/RF/"
     page = open_page()
 
     def typed() -> list[str]:

@@ -93,8 +93,8 @@ def test_a_refund_above_a_clerks_limit_is_found_asked_for_and_decided(shop: Shop
     expect(page.get_by_text("This is your first sign-in.")).to_be_visible()
 
     # Home: what the day was like, what is due, every plot with its table, and the ways to the lists behind them.
-    for title in ("The last 24 hours", "Approval rate by brand", "Settlement", "Disputes to answer"):
-        expect(page.get_by_role("heading", name=title)).to_be_visible()
+    for title in ("The last 24 hours", "Approval rate by brand", "Due settlements", "Disputes"):
+        expect(page.get_by_role("heading", name=title, exact=True)).to_be_visible()
     figures = page.locator("figure")
     assert figures.count() > 1
     for number in range(figures.count()):
@@ -217,7 +217,7 @@ def test_a_token_is_issued_rotated_and_revoked(
     page.get_by_label("Name").fill("Web shop")
     page.locator("select[name=channel]").select_option(str(shop.channel.pk))
     page.get_by_label("test", exact=True).uncheck()
-    ends = clock.real_now() + timedelta(days=30)
+    ends = clock.real_now().replace(microsecond=0) + timedelta(days=30)
     page.locator("input[name=ends_at_0]").fill(f"{ends:%Y-%m-%d}")
     page.locator("input[name=ends_at_1]").fill(f"{ends:%H:%M:%S}")
     follow(page, page.get_by_role("button", name="Save", exact=True))
@@ -313,6 +313,8 @@ def test_a_dispute_is_answered_and_won_and_another_runs_out(
     sent = {
         "threeDSecure__eci": "05",
         "threeDSecure__verificationId": "AAACAgSRBklmQCFgMpEGAAAAAAA=",
+        "threeDSecure__dsTransactionId": "f25084f0-5b16-4c0a-ae5d-b24808a95e4b",
+        "threeDSecure__version": "2.2.0",
         "shipping__trackingNumber": "TRACK-77",
         "shipping__logisticsProvider": "Example Parcel",
     }
@@ -359,7 +361,6 @@ def test_a_dispute_is_answered_and_won_and_another_runs_out(
     with override_settings(GATEWAY_WORK_DIR=str(tmp_path / "work")):
         follow(page, page.get_by_role("button", name="Packet as PDF"))
         queue.run_background_work(None)
-        page.reload()
         with page.expect_download() as packet:
             page.locator("a.ck-button.primary").click()
     assert Path(packet.value.path()).read_bytes().startswith(b"%PDF-")

@@ -121,7 +121,8 @@ def upload(page: Page, site: str, file: Path) -> None:
     page.goto(f"{site}/admin/reporting/settlementfile/{row.pk}/change/")
     expect(page.locator("[data-ended] [data-state]")).to_have_text("Done")
     for name, count in (("Matched", 1), ("Several candidates", 1), ("Not matched", 2), ("Faulty lines", 1)):
-        expect(page.locator(".ck-sum", has_text=name).locator("dd")).to_have_text(str(count))
+        tile = page.locator(".ck-sum", has=page.locator("dt", has_text=re.compile(f"^{name}")))
+        expect(tile.locator("dd")).to_have_text(str(count))
     expect(page.locator("figure")).to_be_visible()
     expect(page.locator("section", has_text="Sums").locator("tr", has_text="EUR")).to_contain_text("178.27")
     look(page, "file")
