@@ -117,7 +117,7 @@ def test_what_was_typed_comes_back_after_the_page_that_asks_who_one_is(shop: Sho
     page.get_by_label("Note for the audit").fill("she called twice")
     with override_settings(ACCOUNT_REAUTHENTICATION_TIMEOUT=0):
         follow(page, page.get_by_role("button", name="Refund 30.00 EUR"))
-    page.get_by_label("Password", exact=True).fill(PASSWORD)
+    page.locator("input[type=password]").fill(PASSWORD)
     follow(page, page.get_by_role("button", name="It is me"))
     expect(page.get_by_role("button", name="Refund 30.00 EUR")).to_be_enabled()
     assert typed() == ["30.00", "duplicate", "she called twice"]
