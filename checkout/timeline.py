@@ -52,11 +52,9 @@ def format_checkout_amount(row: Checkout) -> str:
 
 
 def _render_heading(row: Checkout) -> str:
-    return (
-        f"{_('Checkout')} {format_checkout_amount(row)}"
-        if row.request.get("amount")
-        else _("Checkout for a registration")
-    )
+    if not row.request.get("amount"):
+        return _("Checkout for a registration")
+    return f"{_('Checkout')} {format_checkout_amount(row)}"
 
 
 def _list_moments(row: Checkout, over: bool) -> list[TimelineEvent]:

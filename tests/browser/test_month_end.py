@@ -82,8 +82,8 @@ def test_a_month_is_closed_by_two_people(shop: Shop, site: str, open_page: Open,
             ("Fees of these lines", "-1.50"), ("Fees charged apart", "-3.00"), ("Held back (reserve)", "-5.00"),
             ("Paid out", "120.27 EUR"),
         ):  # fmt: skip
-            row = payouts.locator("tr", has=clerk.get_by_role("link", name=part, exact=True))
-            expect(row.locator("td").last).to_have_text(amount)
+            figure = payouts.locator("tr", has=clerk.get_by_role("link", name=part, exact=True))
+            expect(figure.locator("td").last).to_have_text(amount)
         expect(clerk.get_by_text("1 file with lines of this month")).to_be_visible()
         look(clerk, "open")
         # The path to what keeps the balance from 0.00.
@@ -151,10 +151,9 @@ def compare_with_the_page(made: zipfile.ZipFile) -> None:
     rows = list(tables.DictReader(made.read(lines).decode("utf-8-sig").splitlines(), delimiter=";"))
     signed = [Decimal(row["SettlementAmount"]) * (1 if row["Cashflow"] == "POS" else -1) for row in rows]
     assert (len(rows), sum(signed)) == (7, Decimal("120.27"))
-    cells = openpyxl.load_workbook(io.BytesIO(made.read(book)), read_only=True)
-    assert any(
-        isinstance(cell, datetime) for sheet in cells for row in sheet.iter_rows(values_only=True) for cell in row
-    )
+    sheets = openpyxl.load_workbook(io.BytesIO(made.read(book)), read_only=True).worksheets
+    cells = [cell for sheet in sheets for line_ in sheet.iter_rows(values_only=True) for cell in line_]
+    assert any(isinstance(cell, datetime) for cell in cells)
     text = "".join(page.extract_text() for page in PdfReader(io.BytesIO(made.read(paper))).pages)
     assert "120.27" in text
     for name in (lines, book):

@@ -27,9 +27,9 @@ _ENTITY_ID: Final[Any] = format_entity_id
 """The function as a field: Django takes one, django-stubs only a name."""
 
 
-def _list_fields(fields: tuple[Any, ...], row: Any) -> tuple[Any, ...]:
+def _list_fields(fields: Any, row: Any) -> tuple[Any, ...]:
     """A page's fields; the id is made when a row is saved, and one that is shown before is a dead one."""
-    return fields if row is not None else tuple(field for field in fields if field is not _ENTITY_ID)
+    return tuple(field for field in fields if row is not None or field is not _ENTITY_ID)
 
 
 @admin.register(Psp)
