@@ -366,10 +366,13 @@ def test_a_dispute_is_answered_and_won_and_another_runs_out(
     assert Path(packet.value.path()).read_bytes().startswith(b"%PDF-")
 
     # Reminded of both 7 days before; then one is answered, and the other runs out.
-    assert not mailoutbox
+    def reminders() -> list[EmailMessage]:
+        return [mail for mail in mailoutbox if str(mail.subject).startswith("Dispute of")]
+
+    assert not reminders()
     pass_days_until(shop, 7)
-    assert len(mailoutbox) == 2
-    assert all(mail.bcc == ["disputes@shop.example"] for mail in mailoutbox)
+    assert len(reminders()) == 2
+    assert all(mail.bcc == ["disputes@shop.example"] for mail in reminders())
     page.goto(address)
     page.get_by_label("I have looked at every file").check()
     page.get_by_role("button", name="Submit the evidence").evaluate("(one) => { one.click(); one.click() }")
@@ -377,7 +380,7 @@ def test_a_dispute_is_answered_and_won_and_another_runs_out(
     expect(page.get_by_role("button", name="Add it")).to_have_count(0)
     for days, mails in ((3, 3), (1, 4)):
         pass_days_until(shop, days)
-        assert len(mailoutbox) == mails
+        assert len(reminders()) == mails
     cache.clear()
     page.goto(f"{site}/admin/")
     expect(page.get_by_role("link", name="Disputes").first).to_contain_text("1")  # the badge
@@ -391,7 +394,7 @@ def test_a_dispute_is_answered_and_won_and_another_runs_out(
     expect(page.get_by_text("Lost", exact=True).first).to_be_visible()
     expect(page.get_by_text("No evidence was submitted").first).to_be_visible()
     picture(page, "journey-dispute-lost")
-    assert len(mailoutbox) == 4
+    assert len(reminders()) == 4
 
     # Both are in the books, and the money that came back as well.
     page.goto(f"{site}/admin/gateway/payment/{paid[0]}/change/")

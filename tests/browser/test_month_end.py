@@ -152,7 +152,7 @@ def compare_with_the_page(made: zipfile.ZipFile) -> None:
     signed = [Decimal(row["SettlementAmount"]) * (1 if row["Cashflow"] == "POS" else -1) for row in rows]
     assert (len(rows), sum(signed)) == (7, Decimal("120.27"))
     sheets = openpyxl.load_workbook(io.BytesIO(made.read(book)), read_only=True).worksheets
-    cells = [cell for sheet in sheets for line_ in sheet.iter_rows(values_only=True) for cell in line_]
+    cells = [cell for sheet in sheets for each in sheet.iter_rows(values_only=True) for cell in each]
     assert any(isinstance(cell, datetime) for cell in cells)
     text = "".join(page.extract_text() for page in PdfReader(io.BytesIO(made.read(paper))).pages)
     assert "120.27" in text

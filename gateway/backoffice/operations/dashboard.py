@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -143,6 +144,7 @@ def build_dashboard_context(request: HttpRequest) -> dict[str, Any]:
     before = Counter[str]()
     for _hour, status, _whole, count in hours_before:
         before[status] += count
+    rate_before = _compute_rate(before)
     return {
         "sees_payments": True,
         "panels": draw_panels(request),
@@ -153,7 +155,7 @@ def build_dashboard_context(request: HttpRequest) -> dict[str, Any]:
         "funnel": build_threeds_funnel(query_dashboard("authentications", scope, _AUTHENTICATIONS)),
         "figures": _build_figures(first, before),
         "rate": _compute_rate(first),
-        "rate_before": _compute_rate(before),
+        "rate_before": f"{format_number(Decimal(str(rate_before)), 1)} %" if rate_before is not None else "",
         "cut": sum(first.values()) >= MAX_DASHBOARD_ROWS,
         "most": MAX_DASHBOARD_ROWS,
     }
