@@ -27,11 +27,6 @@ _ENTITY_ID: Final[Any] = format_entity_id
 """The function as a field: Django takes one, django-stubs only a name."""
 
 
-def _list_fields(fields: Any, row: Any) -> tuple[Any, ...]:
-    """A page's fields; the id is made when a row is saved, and one that is shown before is a dead one."""
-    return tuple(field for field in fields if row is not None or field is not _ENTITY_ID)
-
-
 @admin.register(Psp)
 class PspAdmin(PspPage):
     psp_path = "pk"
@@ -39,9 +34,6 @@ class PspAdmin(PspPage):
     list_display = ("name", _ENTITY_ID, "active")
     fields = ("name", "active", _ENTITY_ID)
     readonly_fields = (_ENTITY_ID,)
-
-    def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[Any, ...]:
-        return _list_fields(self.fields, obj)
 
 
 @admin.register(Division)
@@ -51,9 +43,6 @@ class DivisionAdmin(PspPage):
     list_select_related = ("psp",)
     fields = ("psp", "name", "active", _ENTITY_ID)
     readonly_fields = (_ENTITY_ID,)
-
-    def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[Any, ...]:
-        return _list_fields(self.fields, obj)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[Any, ...]:
         """A division cannot change its PSP."""
@@ -93,9 +82,6 @@ class MerchantAdmin(MerchantPage):
     fields = ("name", "division", "dispatching", "time_zone", "active", _ENTITY_ID)
     readonly_fields = (_ENTITY_ID,)
     inlines = (ChannelInline,)
-
-    def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[Any, ...]:
-        return _list_fields(self.fields, obj)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[Any, ...]:
         """A merchant cannot change its division: grants on the division would lose or gain it."""

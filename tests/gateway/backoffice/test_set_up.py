@@ -659,14 +659,6 @@ def test_a_channel_that_is_being_made_shows_no_id(boss: Client, shop: Shop) -> N
     assert "th-key" in boss.get(f"/admin/gateway/channel/{shop.channel.pk}/change/").content.decode()
 
 
-@pytest.mark.parametrize("name", ["psp", "division"])
-def test_an_entity_that_is_being_made_shows_no_id(boss: Client, shop: Shop, name: str) -> None:
-    """It was another one with each look at the form."""
-    row = shop.merchant.division if name == "division" else shop.merchant.division.psp
-    assert "ntityId" not in boss.get(f"/admin/gateway/{name}/add/").content.decode()
-    assert row.pk.hex in boss.get(f"/admin/gateway/{name}/{row.pk}/change/").content.decode()
-
-
 def test_a_channels_page_leads_to_where_its_events_and_files_go(boss: Client, shop: Shop) -> None:
     """Channels: webhook endpoints, SFTP targets."""
     inspector, _secret = endpoints.create_endpoint(shop.merchant, INSPECTOR_URL_PREFIX, by=BY)
