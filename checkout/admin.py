@@ -84,8 +84,7 @@ class CheckoutAdmin(ReadOnlyPage):
 
     @admin.display(description=gettext_lazy("amount"))
     def money(self, checkout: Checkout) -> str:
-        found = (checkout.request.get("amount"), checkout.request.get("currency"))
-        return " ".join(str(each) for each in found if each) or "–"
+        return timeline.format_checkout_amount(checkout)
 
     @admin.display(description=gettext_lazy("not offered"))
     def not_offered(self, checkout: Checkout) -> str:

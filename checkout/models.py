@@ -16,6 +16,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
 from django.db import models
+from django.utils.translation import gettext as _
 
 from checkout import offer_rules
 from gateway.core import identifiers
@@ -134,7 +135,7 @@ class Checkout(models.Model):
 
     def __str__(self) -> str:
         """Without the id, which grants access to the checkout."""
-        return f"checkout of {self.created_at:%Y-%m-%d %H:%M:%S}"
+        return _("Checkout of %(at)s") % {"at": f"{self.created_at:%Y-%m-%d %H:%M:%S}"}
 
     @property
     def public_id(self) -> str:

@@ -5,6 +5,7 @@ Source: Part A, States and transitions; Events, 2.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
@@ -13,7 +14,7 @@ from django.utils.translation import gettext as _
 
 from checkout.models import CallAttempt, Checkout, ResultCall
 from checkout.session import hash_checkout_id
-from gateway.backoffice.kit.formatting import build_state_pill
+from gateway.backoffice.kit.formatting import build_state_pill, format_money
 from gateway.backoffice.payments.payment_titles import format_payment_title
 from gateway.backoffice.payments.timeline import TimelineEvent
 from gateway.core import clock
@@ -44,9 +45,16 @@ def build_checkout_page(checkout: UUID) -> dict[str, Any]:
     }
 
 
+def format_checkout_amount(row: Checkout) -> str:
+    """The amount that the merchant prepared, as a reader writes it; a dash for a registration."""
+    amount, currency = row.request.get("amount"), row.request.get("currency") or ""
+    return format_money(Decimal(amount), currency) if amount else "–"
+
+
 def _render_heading(row: Checkout) -> str:
-    amount, currency = row.request.get("amount"), row.request.get("currency", "")
-    return f"{_('Checkout')} {amount} {currency}" if amount else str(_("Checkout for a registration"))
+    if not row.request.get("amount"):
+        return _("Checkout for a registration")
+    return f"{_('Checkout')} {format_checkout_amount(row)}"
 
 
 def _list_moments(row: Checkout, over: bool) -> list[TimelineEvent]:

@@ -33,6 +33,34 @@ for (const form of document.querySelectorAll("form[data-once]")) {
   });
 }
 
+// What was typed comes back when the page that asks who one is came between: it leads here again, and the form would be
+// empty. Kept for the same user and page alone, and until the next page of these.
+const KEPT = "tollhouse.typed";
+const asking = /^\/admin\/(again|code|login)\//;
+const takeKept = () => {
+  try {
+    const kept = sessionStorage.getItem(KEPT);
+    sessionStorage.removeItem(KEPT);
+    return kept && asking.test(new URL(document.referrer).pathname) ? JSON.parse(kept) : null;
+  } catch {
+    return null;
+  }
+};
+/** @type {{ whose: string, fields: [string, string][] } | null} */
+const kept = takeKept();
+for (const form of /** @type {NodeListOf<HTMLFormElement>} */ (document.querySelectorAll("form[data-keep]"))) {
+  const whose = `${form.dataset.keep} ${location.pathname} ${form.getAttribute("action") ?? ""}`;
+  const fields = /** @type {NodeListOf<HTMLInputElement>} */ (form.querySelectorAll("input:not([type=hidden], [type=checkbox], [type=radio]), select, textarea"));
+  if (kept?.whose === whose) {
+    for (const [id, value] of kept.fields) { const field = [...fields].find((one) => one.id === id); if (field) field.value = value; }
+    form.closest("details")?.setAttribute("open", "");
+  }
+  form.addEventListener("submit", () => {
+    const typed = [...fields].map((field) => [field.id, field.value]);
+    try { sessionStorage.setItem(KEPT, JSON.stringify({ whose, fields: typed })); } catch { /* storage is off: it is typed again */ }
+  });
+}
+
 const amount = /** @type {HTMLInputElement | null} */ (document.querySelector("input[data-most]"));
 if (amount) {
   const button = /** @type {HTMLButtonElement} */ (document.querySelector("[data-submit]"));

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
@@ -74,17 +76,24 @@ EVENT_TEXTS: Final[Mapping[str, str | Promise]] = MappingProxyType(
 )  # fmt: skip
 
 
+def format_deadline(due_at: datetime, time_zone: str) -> str:
+    """A deadline in its merchant's time zone, and where the reader's clock shows another time, in the reader's."""
+    due = due_at.astimezone(ZoneInfo(time_zone))
+    words = f"{due:%Y-%m-%d %H:%M} ({time_zone})"
+    same = timezone.localtime(due_at).utcoffset() == due.utcoffset()
+    return words if same else f"{words} = {format_moment(due_at, 'minutes')}"
+
+
 def render_case_row(case: Chargeback) -> dict[str, Any]:
     """A case as a row of a list."""
     tone, text = DISPUTE_STATE_PILLS[case.state]
-    zone, answered = ZoneInfo(case.merchant.time_zone), case.due_at > case.opened_at
     return {
         "row": case,
         "pill": {"tone": tone, "text": str(text)},
         "words": _(describe_reason(case.reason_code)),
         "stage": _(DisputeStage(case.stage).label) if case.stage != DisputeStage.FIRST else "",
         "left": _render_time_left(case),
-        "due": f"{case.due_at.astimezone(zone):%Y-%m-%d %H:%M} ({case.merchant.time_zone})" if answered else "",
+        "due": format_deadline(case.due_at, case.merchant.time_zone) if case.due_at > case.opened_at else "",
         "address": reverse("admin:chargebacks_chargeback_change", args=[case.pk]),
         "payment": reverse("admin:gateway_payment_change", args=[case.disputed]),
     }

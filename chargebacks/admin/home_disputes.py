@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from decimal import Decimal
 from typing import Any, Final
-from zoneinfo import ZoneInfo
 
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from chargebacks.admin.dispute_filters import build_days_left
-from chargebacks.admin.formatting import URGENT_DAYS_LEFT
+from chargebacks.admin.formatting import URGENT_DAYS_LEFT, format_deadline
 from chargebacks.deadlines import count_days_between, describe_days_left
 from chargebacks.models import Chargeback
 from chargebacks.states import DisputeState
@@ -95,9 +94,9 @@ def _list_spans() -> list[str]:
 
 
 def _describe_most_urgent(first: tuple[Any, ...], many: int) -> tuple[str, str, str]:
-    """The deadline of the most urgent case in its merchant's time zone, and a link to it."""
+    """The deadline of the most urgent case, and a link to it."""
     _left, days, due, zone, amount, currency, ident = first
-    until = f"{due.astimezone(ZoneInfo(zone)):%Y-%m-%d %H:%M} ({zone})"
+    until = format_deadline(due, zone)
     one = _("1 dispute, answer by %(until)s") % {"until": until}
     several = _("%(many)s disputes, the first to answer by %(until)s") % {"many": many, "until": until}
     address = reverse("admin:chargebacks_chargeback_change", args=[ident])

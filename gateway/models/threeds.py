@@ -155,7 +155,7 @@ class ThreeDSecureConfiguration(models.Model):
             raise ValidationError({"networks": f"Not one of {', '.join(NETWORK_KEYS)}: {', '.join(unknown)}."})
 
     def __str__(self) -> str:
-        return f"3-D Secure of {self.channel_id}"
+        return f"3-D Secure: {self.channel}"
 
 
 class AuthenticationStep(models.TextChoices):

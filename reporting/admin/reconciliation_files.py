@@ -92,7 +92,10 @@ class SftpTargetForm(forms.Form):
         widget=forms.Textarea(attrs={"rows": 2}),
         help_text=lazy("As ssh-keyscan shows it, without the host: ssh-ed25519 AAAA… Any other key is refused."),
     )
-    kind = forms.ChoiceField(choices=SftpTarget.SecretKind.choices, label=lazy("Kind of secret"))
+    kind = forms.ChoiceField(
+        choices=[(SftpTarget.SecretKind.PASSWORD, lazy("Password")), (SftpTarget.SecretKind.KEY, lazy("Private key"))],
+        label=lazy("Kind of secret"),
+    )
     secret = forms.CharField(
         max_length=16_384,
         strip=False,

@@ -37,7 +37,6 @@ from reporting.settlement.matching import OUTBOUND_TYPES, build_earlier_reversal
 from reporting.settlement.missing_settlements import SETTLED_PAYMENT_TYPES, build_unsettled_payment_sql
 from reporting.settlement.models import ClearingInstitute
 
-"""Longest time that an institute is given to settle; bounds the search for missing payments."""
 AMOUNT_FINDING_KINDS: Final = ("AMOUNT", "CURRENCY", "TWICE", "STATUS", "TYPE", "NOT_BOOKED")
 """Kinds of findings that a difference of amounts may be accepted by."""
 MISSING_PART: Final = "missing"

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -13,8 +14,9 @@ from django.contrib.auth.models import User
 from django.test import override_settings
 from playwright.sync_api import Page, expect
 
+from gateway.access import signin
 from gateway.background import queue
-from gateway.models import Division, Payment, Psp
+from gateway.models import Division, Payment, Psp, SignIn
 from tests.browser.conftest import picture
 from tests.browser.patience import follow
 from tests.support.fixtures import Shop, open_shop
@@ -95,6 +97,53 @@ def test_a_clerk_finds_a_payment_and_refunds_it(shop: Shop, site: str, open_page
     page.go_back()
     refunds = Payment.objects.filter(payment_type="RF", referenced=paid.id)
     assert [row.amount for row in refunds] == [Decimal("30.00")]
+
+
+def test_what_was_typed_comes_back_after_the_page_that_asks_who_one_is(shop: Shop, site: str, open_page: Open) -> None:
+    """The proof grows old, or the session ends, while a refund is typed: nothing is sent, and nothing typed again. What
+    was sent, or is somebody else's, does not come back."""
+    somebody("clara", "clerk", shop)
+    somebody("cleo", "clerk", shop)
+    form = f"{site}/admin/gateway/payment/{UUID(shop.api.pay().id)}/do/RF/"
+    page = open_page()
+
+    def typed() -> list[str]:
+        return [page.get_by_label(label).input_value() for label in ("Amount in EUR", "Reason", "Note for the audit")]
+
+    sign_in(page, site, "clara")
+    page.goto(form)
+    page.get_by_label("Amount in EUR").fill("30.00")
+    page.get_by_label("Reason").select_option("duplicate")
+    page.get_by_label("Note for the audit").fill("she called twice")
+    with override_settings(ACCOUNT_REAUTHENTICATION_TIMEOUT=0):
+        follow(page, page.get_by_role("button", name="Refund 30.00 EUR"))
+    page.locator("input[type=password]").fill(PASSWORD)
+    follow(page, page.get_by_role("button", name="It is me"))
+    expect(page.get_by_role("button", name="Refund 30.00 EUR")).to_be_enabled()
+    assert typed() == ["30.00", "duplicate", "she called twice"]
+    assert not Payment.objects.filter(payment_type="RF").exists()
+
+    signin.end_sessions(SignIn.objects.all(), by="tests")
+    follow(page, page.get_by_role("button", name="Refund 30.00 EUR"))
+    expect(page.get_by_text("You were signed out.")).to_be_visible()
+    page.fill("#id_username", "clara")
+    page.fill("#id_password", PASSWORD)
+    follow(page, page.get_by_role("button", name="Sign in", exact=True))
+    assert typed() == ["30.00", "duplicate", "she called twice"]
+    follow(page, page.get_by_role("button", name="Refund 30.00 EUR"))
+    expect(page.get_by_text("Refund 30.00 EUR was accepted.")).to_be_visible()
+    page.goto(form)
+    assert typed() == ["62.00", "", ""]
+
+    page.get_by_label("Amount in EUR").fill("11.00")
+    page.get_by_label("Reason").select_option("other")
+    signin.end_sessions(SignIn.objects.all(), by="tests")
+    follow(page, page.get_by_role("button", name="Refund 11.00 EUR"))
+    page.fill("#id_username", "cleo")
+    page.fill("#id_password", PASSWORD)
+    follow(page, page.get_by_role("button", name="Sign in", exact=True))
+    assert typed() == ["62.00", "", ""]
+    assert [row.amount for row in Payment.objects.filter(payment_type="RF")] == [Decimal("30.00")]
 
 
 def test_a_second_pair_of_eyes(shop: Shop, site: str, open_page: Open) -> None:

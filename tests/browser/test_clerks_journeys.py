@@ -28,7 +28,7 @@ from playwright.sync_api import Page, expect
 from chargebacks.models import Chargeback
 from gateway.background import queue
 from gateway.core import clock
-from gateway.models import AuditEntry, Division, Payment, Psp
+from gateway.models import AccessToken, AuditEntry, Division, Payment, Psp
 from gateway.timers import registry
 from tests.browser.conftest import picture
 from tests.browser.patience import follow
@@ -177,7 +177,9 @@ def test_a_refund_above_a_clerks_limit_is_found_asked_for_and_decided(shop: Shop
         assert AuditEntry.objects.get(actor=who, action=action).ip == "127.0.0.1"
 
 
-def test_a_token_is_issued_rotated_and_revoked(shop: Shop, site: str, open_page: Open) -> None:
+def test_a_token_is_issued_rotated_and_revoked(
+    shop: Shop, site: str, open_page: Open, caplog: pytest.LogCaptureFixture
+) -> None:
     """J7: who may not is told whom to ask; shown once, used by its own curl, rotated, revoked, nowhere to be read."""
     somebody("clara", "clerk", shop)
     maja = somebody("maja", "manager", shop)
@@ -191,10 +193,15 @@ def test_a_token_is_issued_rotated_and_revoked(shop: Shop, site: str, open_page:
 
     page = open_page(permissions=CLIPBOARD)
     sign_in(page, site, "maja")
-    follow(page, page.get_by_role("link", name="Access tokens"))
+    group = page.locator("details.th-fold", has=page.get_by_text("Account data", exact=True))
+    follow(page, group.get_by_role("link", name="Access tokens"))
     follow(page, page.get_by_role("link", name="Add access token"))
     page.get_by_label("Name").fill("Web shop")
     page.locator("select[name=channel]").select_option(str(shop.channel.pk))
+    page.get_by_label("test", exact=True).uncheck()
+    ends = clock.real_now().replace(microsecond=0) + timedelta(days=30)
+    page.locator("input[name=ends_at_0]").fill(f"{ends:%Y-%m-%d}")
+    page.locator("input[name=ends_at_1]").fill(f"{ends:%H:%M:%S}")
     follow(page, page.get_by_role("button", name="Save", exact=True))
     token = page.get_by_label("Access token").input_value()
     page.get_by_role("button", name="Copy the token").click()
@@ -203,6 +210,8 @@ def test_a_token_is_issued_rotated_and_revoked(shop: Shop, site: str, open_page:
     command = page.locator("#curl-1").inner_text()
     page.wait_for_function("async (text) => await navigator.clipboard.readText() === text", arg=command)
     picture(page, "journey-token-shown")
+    issued = AccessToken.objects.exclude(pk=shop.token.pk).get()
+    assert (issued.scopes, issued.ends_at) == (["payments", "read"], ends)
     paid = run(command)
     assert paid["result"]["code"] == "000.100.110", paid
 
@@ -210,7 +219,9 @@ def test_a_token_is_issued_rotated_and_revoked(shop: Shop, site: str, open_page:
     row = page.locator("#result_list tbody tr", has_text="Web shop")
     expect(row).to_contain_text("127.0.0.1")
     follow(page, row.get_by_role("link", name="Web shop"))
-    expect(page.locator("figure", has_text="As a table")).to_be_visible()
+    calls = page.locator("figure", has_text="As a table")
+    calls.get_by_text("As a table").click()
+    expect(calls.locator("tbody tr").last.locator("td")).to_have_text("1")
     picture(page, "journey-token")
     follow(page, page.get_by_role("button", name="Rotate"))
     second = page.get_by_label("Access token").input_value()
@@ -230,10 +241,12 @@ def test_a_token_is_issued_rotated_and_revoked(shop: Shop, site: str, open_page:
     follow(page, page.get_by_role("button", name="Revoke"))
     stopped = Api(token=second, entity=shop.channel.entity_id).pay()
     assert (stopped.status, stopped.code) == (403, "800.900.300"), stopped
+    assert "revoked" in stopped.description
     trail = AuditEntry.objects.filter(actor=maja.username).exclude(action__in=("view", "sign in")).order_by("id")
     assert list(trail.values_list("action", flat=True)) == ["issue", "rotate", "issue", "revoke"]
 
-    # Neither text is in a page or a table.
+    # Neither text is in a page, a table or a line of the log.
+    assert not [text for text in (token, second) if text in caplog.text]
     page.goto(f"{site}/admin/gateway/accesstoken/")
     assert not [text for text in (token, second) if text in page.content()]
     page.goto(f"{site}/admin/gateway/requestlog/")

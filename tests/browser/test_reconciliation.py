@@ -1,19 +1,23 @@
-"""A month's files in a real browser: read, matched by hand, written daily, sent to a real SFTP server."""
+"""J5, month end, in a real browser: files are read, matched by hand, written daily, sent by SFTP, exported."""
 
 from __future__ import annotations
 
 import csv as tables
 import re
 from collections.abc import Callable
+from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from django.contrib.auth.models import User
+from django.core.mail import EmailMessage
 from django.test import override_settings
 from playwright.sync_api import Locator, Page, expect
 
 from gateway.background import queue
-from gateway.models import Division, Psp
+from gateway.core import clock
+from gateway.models import BackgroundWork, Division, Psp
 from gateway.timers import registry
 from reporting.models import SettlementFile
 from reporting.settlement import intake
@@ -56,11 +60,11 @@ def download(within: Locator, page: Page, name: str | re.Pattern[str]) -> str:
 
 
 def test_a_months_files_are_read_matched_written_and_sent(
-    shop: Shop, site: str, open_page: Open, tmp_path: Path
+    shop: Shop, site: str, open_page: Open, tmp_path: Path, mailoutbox: list[EmailMessage]
 ) -> None:
-    """A file with faults, several candidates and strangers; undone and done; the sums that leave are the page's."""
+    """J5: a file with faults, several candidates and strangers; undone and done; the sums that leave are the page's."""
     sshd.needed()
-    somebody("max", "manager", shop)
+    User.objects.filter(pk=somebody("max", "manager", shop).pk).update(email="max@shop.example")
     institute()
     paid = payment_of(shop.api.pay(amount="50.00", merchantTransactionId="order-4711").id)
     for _ in range(2):
@@ -90,23 +94,50 @@ def test_a_months_files_are_read_matched_written_and_sent(
         written = compare_with_the_page(page, site)
         sent = [one.read_text(encoding="utf-8-sig") for one in server.inbox.iterdir()]
         assert written in sent
+        export_in_spite_of_a_restart(page, site, mailoutbox)
 
 
 def upload(page: Page, site: str, file: Path) -> None:
-    """The format is guessed, each fault names its line and column, and the page may be left while it is read."""
+    """The file is dropped on the page, its format guessed, each fault names its line and column; it is read while the
+    page is closed, and then shown by what became of its lines, with sums by currency."""
     page.goto(f"{site}/admin/reporting/settlementfile/upload/")
-    page.get_by_label("File", exact=True).set_input_files(file)
+    drop(page.get_by_label("File", exact=True), page, file)
     follow(page, page.get_by_role("button", name="Show what is in it"))
-    expect(page.get_by_text("much").first).to_be_visible()
+    expect(page.locator("dt", has_text="Format, as guessed").locator("xpath=../dd")).to_have_text("CSV")
+    expect(page.locator("section", has_text="Errors").locator("tr", has_text="much")).to_contain_text("Amount")
+    expect(page.locator(".ck-lines tbody tr")).to_have_count(5)
     look(page, "preview")
     follow(page, page.get_by_role("button", name="Read this file"))
     expect(page.locator("progress")).to_be_visible()
-    page.goto(f"{site}/admin/")
     row = SettlementFile.objects.get()
+    # As it is while a large file is read: a fifth of it in some seconds.
+    begun = {"state": SettlementFile.State.READING, "started_at": clock.real_now() - timedelta(seconds=10)}
+    SettlementFile.objects.update(**begun, lines=1_000, position=row.size // 5)
+    expect(page.locator("[data-message]")).to_have_text(re.compile("lines a second, about .* left"))
+    expect(page.locator("[data-done]")).to_have_text(re.compile("1,?000"))
+    SettlementFile.objects.update(state=row.state, started_at=None, lines=0, position=0)
+    page.goto(f"{site}/admin/")
     assert intake.process_file(row.pk)
     page.goto(f"{site}/admin/reporting/settlementfile/{row.pk}/change/")
     expect(page.locator("[data-ended] [data-state]")).to_have_text("Done")
+    for name, count in (("Matched", 1), ("Several candidates", 1), ("Not matched", 2), ("Faulty lines", 1)):
+        tile = page.locator(".ck-sum", has=page.locator("dt", has_text=re.compile(f"^{name}")))
+        expect(tile.locator("dd")).to_have_text(str(count))
+    expect(page.locator("figure")).to_be_visible()
+    expect(page.locator("section", has_text="Sums").locator("tr", has_text="EUR")).to_contain_text("178.27")
     look(page, "file")
+
+
+def drop(field: Locator, page: Page, file: Path) -> None:
+    """Let a file of the desktop fall on a field."""
+    field.scroll_into_view_if_needed()
+    box = field.bounding_box()
+    assert box is not None
+    at = {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}
+    mouse = page.context.new_cdp_session(page)
+    for step in ("dragEnter", "dragOver", "drop"):
+        data = {"items": [], "files": [str(file)], "dragOperationsMask": 1}
+        mouse.send("Input.dispatchDragEvent", {"type": step, **at, "data": data})
 
 
 def match_by_hand(page: Page, site: str, lost: str) -> None:
@@ -170,6 +201,9 @@ def compare_with_the_page(page: Page, site: str) -> str:
     look(page, "written")
     written = page.locator("tbody tr", has_text=re.compile(r"Lines\s*4"))
     day = written.get_by_role("link").first.inner_text()
+    follow(page, written.get_by_role("link").first)
+    expect(page.locator("dt", has_text="Day").locator("xpath=../dd")).to_have_text(f"{day} (UTC)")
+    page.go_back()
     daily = download(written, page, "Download")
     rows = read_rows(daily)
     assert {len(row) for row in rows} == {38}
@@ -184,3 +218,24 @@ def compare_with_the_page(page: Page, site: str) -> str:
     page.goto(f"{site}/admin/reporting/settlement/")
     expect(page.get_by_text(f"{total:,.2f}").first).to_be_visible()
     return daily
+
+
+def export_in_spite_of_a_restart(page: Page, site: str, mails: list[EmailMessage]) -> None:
+    """The worker dies in the middle; the page is left, the next worker goes on, and a mail has the link to the file."""
+    page.goto(f"{site}/admin/gateway/payment/")
+    listed = page.locator("[data-rows] tbody tr").count()
+    follow(page, page.get_by_role("button", name="CSV"))
+    expect(page.get_by_role("progressbar")).to_be_visible()
+    died = clock.real_now() - timedelta(minutes=2)
+    work = BackgroundWork.objects.filter(state=BackgroundWork.State.WAITING)
+    assert work.update(state=BackgroundWork.State.RUNNING, slices=1, lease_until=died, asked_at=died) == 1
+    page.goto(f"{site}/admin/")
+    with override_settings(EMAIL_HOST="mail.example"):
+        queue.run_background_work(None)
+    (mail,) = mails
+    assert mail.to == ["max@shop.example"]
+    link = re.search(r"https?://\S+", str(mail.body))
+    assert link is not None
+    page.goto(link[0])
+    rows = tables.DictReader(download(page.locator("main"), page, re.compile("Download")).splitlines())
+    assert len(list(rows)) == listed == 4

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import partial
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.contrib.auth.models import User
@@ -21,6 +22,7 @@ from chargebacks import ledger
 from chargebacks.admin.disputes import count_urgent_disputes
 from chargebacks.models import Chargeback, Contact
 from chargebacks.states import DisputeState
+from gateway.backoffice.sign_in import time_zones
 from gateway.core import clock
 from gateway.models import AuditEntry, Payment
 from tests.support.browser import send_file
@@ -86,6 +88,22 @@ def test_a_dispute_tells_how_long_is_left_and_what_is_missing(clara: Client, cas
     shop.merchant.save(update_fields=["clock_offset"])
     assert "too late" in text(clara.get(LIST))
     assert 'value="submit"' not in text(clara.get(f"{LIST}{case.pk}/change/"))
+
+
+def test_a_deadline_is_told_in_the_merchants_zone_and_in_the_readers(
+    clara: Client, case: Chargeback, shop: Shop
+) -> None:
+    """Whoever sits elsewhere answered an hour late."""
+    cache.clear()
+    own = f"{case.due_at:%Y-%m-%d} 17:00 (UTC)"
+    addresses = ("/admin/", LIST, f"{LIST}{case.pk}/change/")
+    for address in addresses:
+        assert own in text(clara.get(address))
+        assert f"{own} =" not in text(clara.get(address))
+    time_zones.store_zone(User.objects.get(username="clara"), "Asia/Tokyo")
+    day_after = case.due_at.astimezone(ZoneInfo("Asia/Tokyo"))
+    for address in addresses:
+        assert f"{own} = {day_after:%Y-%m-%d} 02:00 JST" in text(clara.get(address))
 
 
 def dispute_of(shop: Shop, order: str, **more: str) -> Chargeback:

@@ -20,6 +20,7 @@ from django.shortcuts import render
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 from unfold.decorators import display
@@ -71,7 +72,10 @@ class AccessTokenForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic
         label=gettext_lazy("operations"),
         required=False,
         widget=forms.CheckboxSelectMultiple,
-        choices=[(code, f"{code}: {OPERATIONS[code].title}") for code in tokens.TOKEN_OPERATIONS],
+        choices=[
+            (code, format_lazy("{}: {}", code, gettext_lazy(OPERATIONS[code].title)))
+            for code in tokens.TOKEN_OPERATIONS
+        ],
         help_text=gettext_lazy("Payment types that the token may make. None chosen: all."),
     )
 

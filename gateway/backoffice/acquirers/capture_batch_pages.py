@@ -29,7 +29,6 @@ from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.sign_in import session
 from gateway.connectors.iso8583 import batch_close, batch_planning, batch_run, batch_totals
 from gateway.core import identifiers
-from gateway.core.money import format_amount
 from gateway.models import AcquirerAccount, BatchedCapture, CaptureBatch
 
 MAX_SHOWN_CAPTURES: Final = 200
@@ -237,9 +236,9 @@ class CaptureBatchAdmin(ReadOnlyPage):
 def _sum_accepted_captures(row: CaptureBatch) -> tuple[int, str]:
     """Number and sum of the captures that the host accepted."""
     if row.state == BatchState.BALANCED:
-        return row.count, format_amount(row.total)
+        return row.count, format_money(row.total, row.currency)
     sums = batch_close.sum_granted_captures(row)
-    return sums.count, sums.total.text()
+    return sums.count, format_money(sums.total.amount, row.currency)
 
 
 def _build_captures_url(row: CaptureBatch) -> str:

@@ -84,6 +84,9 @@ def handle_follow_up_form(page: ModelAdmin[Payment], request: HttpRequest, origi
         "original": origin,
         "origin": origin,
         "others": _list_other_targets(chain, origin, target, code),
+        "waiting": Approval.objects.filter(payment__chain=origin.chain, state=Approval.State.ASKED).order_by(
+            "asked_at"
+        ),
         "reasons": list(FOLLOW_UP_REASONS.items()) if code in REASONED_TYPES else [],
         "reason": request.POST.get("reason", ""),
         "offer": offer,

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -53,13 +54,15 @@ SELECT date_trunc('hour', {ROW_TIME_SQL.format(id="id")}, 'UTC'), status, brand,
     ORDER BY p.id DESC LIMIT {MAX_DASHBOARD_ROWS}
 ) AS recent GROUP BY 1, 2, 3, 4
 """  # noqa: S608 - put together out of the constants above
+# The last hour is counted whole for its column, and up to the same minute for the figures.
 _HOURS_BEFORE: Final = f"""
-SELECT date_trunc('hour', {ROW_TIME_SQL.format(id="id")}, 'UTC'), count(*) FROM (
-    SELECT p.id FROM gateway_payment p
+SELECT date_trunc('hour', {ROW_TIME_SQL.format(id="id")}, 'UTC'), status, count(*),
+    count(*) FILTER (WHERE id < %(before_now)s::uuid) FROM (
+    SELECT p.id, p.status FROM gateway_payment p
     WHERE p.id >= %(before)s::uuid AND p.id < %(before_end)s::uuid AND p.chain = p.id
       AND {SCOPE_CONDITION.format(table="p")}
     ORDER BY p.id DESC LIMIT {MAX_DASHBOARD_ROWS}
-) AS earlier GROUP BY 1
+) AS earlier GROUP BY 1, 2
 """  # noqa: S608 - put together out of the constants above
 _AUTHENTICATIONS: Final = f"""
 SELECT flow, trans_status, step, count(*) FROM (
@@ -71,12 +74,14 @@ SELECT flow, trans_status, step, count(*) FROM (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One large number of a panel. ``tone``: good, bad, warn or ''; ``link``: the list behind it."""
+    """One large number of a panel. ``tone``: good, bad, warn or ''; ``link``: the list behind it; ``before``: what it
+    was a week before."""
 
     name: str
     value: str
     link: str = ""
     tone: str = ""
+    before: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,24 +140,36 @@ def build_dashboard_context(request: HttpRequest) -> dict[str, Any]:
     first = Counter[str]()
     for _hour, status, _brand, _code, count in rows:
         first[status] += count
-    asked = first[Status.APPROVED] + first[Status.DECLINED]
+    hours_before = query_dashboard("payments-before", scope, _HOURS_BEFORE)
+    before = Counter[str]()
+    for _hour, status, _whole, count in hours_before:
+        before[status] += count
+    rate_before = _compute_rate(before)
     return {
         "sees_payments": True,
         "panels": draw_panels(request),
         "decided": approval_notice.list_recent_decisions(request.user),
-        "hours": chart_payments_by_hour(rows, query_dashboard("payments-before", scope, _HOURS_BEFORE)),
+        "hours": chart_payments_by_hour(rows, hours_before),
         "brands": summarize_brands(rows),
         "reasons": summarize_declines(rows),
         "funnel": build_threeds_funnel(query_dashboard("authentications", scope, _AUTHENTICATIONS)),
-        "figures": _build_figures(first),
-        "rate": round(100 * first[Status.APPROVED] / asked, 1) if asked else None,
+        "figures": _build_figures(first, before),
+        "rate": _compute_rate(first),
+        "rate_before": f"{format_number(Decimal(str(rate_before)), 1)} %" if rate_before is not None else "",
         "cut": sum(first.values()) >= MAX_DASHBOARD_ROWS,
         "most": MAX_DASHBOARD_ROWS,
     }
 
 
-def _build_figures(first: Counter[str]) -> list[Figure]:
-    """Number of first payments by status, each with a link to its list."""
+def _compute_rate(first: Counter[str]) -> float | None:
+    """Approved payments in 100 decided ones; None without any."""
+    decided = first[Status.APPROVED] + first[Status.DECLINED]
+    return round(100 * first[Status.APPROVED] / decided, 1) if decided else None
+
+
+def _build_figures(first: Counter[str], before: Counter[str]) -> list[Figure]:
+    """Number of first payments by status, each with a link to its list; those that were decided, and nothing that is
+    still open, beside the ``before`` of a week ago."""
     shown = (
         (_("approved"), Status.APPROVED, ""),
         (_("declined"), Status.DECLINED, ""),
@@ -161,7 +178,13 @@ def _build_figures(first: Counter[str]) -> list[Figure]:
         (_("in doubt"), Status.IN_DOUBT, "warn" if first[Status.IN_DOUBT] else ""),
     )
     return [
-        Figure(name=name, value=format_number(first[status]), tone=tone, link=build_first_payments_url(status=status))
+        Figure(
+            name=name,
+            value=format_number(first[status]),
+            tone=tone,
+            link=build_first_payments_url(status=status),
+            before=format_number(before[status]) if status in (Status.APPROVED, Status.DECLINED) and before else "",
+        )
         for name, status, tone in shown
         if first[status] or status != Status.STARTED
     ]
@@ -174,6 +197,7 @@ def query_dashboard(name: str, scope: AccessScope, sql: str) -> list[tuple[Any, 
         "since": first_id_at(since),
         "before": first_id_at(since - DASHBOARD_COMPARED),
         "before_end": first_id_at(since - DASHBOARD_COMPARED + timedelta(hours=DASHBOARD_HOURS)),
+        "before_now": first_id_at(clock.real_now() - DASHBOARD_COMPARED),
         "all": scope.everything,
         "merchants": sorted(scope.merchants),
         "channels": sorted(scope.channels),
@@ -216,7 +240,9 @@ def build_payments_url(**filters: str) -> str:
 
 def chart_payments_by_hour(rows: Iterable[tuple[Any, ...]], before: Iterable[tuple[Any, ...]]) -> SafeString:
     """Chart of approved, declined and open payments by hour, and how many there were in the same hour a week before."""
-    earlier = {hour.astimezone(UTC) + DASHBOARD_COMPARED: count for hour, count in before}
+    earlier = Counter[datetime]()
+    for hour, _status, whole, _count in before:
+        earlier[hour.astimezone(UTC) + DASHBOARD_COMPARED] += whole
     now = clock.real_now().replace(minute=0, second=0, microsecond=0)
     hours = [now - timedelta(hours=back) for back in range(DASHBOARD_HOURS - 1, -1, -1)]
     figures = {hour: [0, 0, 0] for hour in hours}
@@ -230,7 +256,7 @@ def chart_payments_by_hour(rows: Iterable[tuple[Any, ...]], before: Iterable[tup
         shown,
         (("good", _("approved")), ("bad", _("declined")), ("note", _("open"))),
         title=_("Payments by hour (%s), the last 24 hours") % name_zone(),
-        before=[earlier.get(hour, 0) for hour in hours],
+        before=[earlier[hour] for hour in hours],
     )
 
 

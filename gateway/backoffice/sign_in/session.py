@@ -23,6 +23,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from gateway.access import audit_log, signin
+from gateway.backoffice.kit.formatting import format_moment
 from gateway.backoffice.kit.standby_pages import note_written
 from gateway.backoffice.sign_in import lockout, time_zones
 from gateway.core.client_address import resolve_client_ip
@@ -164,7 +165,8 @@ def complete_sign_in(request: HttpRequest, user: Any) -> None:
     if before is None:
         messages.info(request, _("This is your first sign-in."))
     else:
-        values = {"when": f"{before.at:%Y-%m-%d %H:%M} UTC", "where": before.ip or "–"}
+        with time_zones.use_zone(time_zones.read_zone(user)):
+            values = {"when": format_moment(before.at, "minutes"), "where": before.ip or "–"}
         messages.info(request, _("Your last sign-in: %(when)s from %(where)s.") % values)
 
 

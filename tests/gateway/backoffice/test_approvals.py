@@ -67,6 +67,17 @@ def test_what_is_over_the_limit_is_asked_for_and_sent_when_somebody_else_approve
     ]
 
 
+def test_the_form_tells_what_of_the_payment_waits_for_a_decision_already(shop: Shop) -> None:
+    """Found in use: after the back button the form offered all that was left, and 90.00 were asked for beside 30.00."""
+    person("clara", "clerk", shop.merchant, four_eyes_above="20.00")
+    row = asked(shop, clerk("clara", "20.00"), "30.00")
+    client = signed_in(User.objects.get(username="clara"))
+    form = f"/admin/gateway/payment/{row.payment_id}/do/RF/"
+    assert "clara asked for approval of 30.00 EUR" in client.get(form).content.decode()
+    approvals.decide_approval(row.pk, approve=True, note="", by=clerk("max"))
+    assert "asked for approval" not in client.get(form).content.decode()
+
+
 def test_who_approves_has_a_limit_that_covers_what_both_move(shop: Shop) -> None:
     """Found in use: somebody made a user, and that user approved. 20.00 alone and 50.00 together are 70.00."""
     clara = clerk("clara", "20.00")

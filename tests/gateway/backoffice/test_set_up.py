@@ -1,7 +1,4 @@
-"""What was configured by command has its page, and both refuse the same. The installation's own pages; the first page.
-
-Source: pictures).
-"""
+"""What was configured by command has its page, and both refuse the same. The installation's pages; the first page."""
 
 from __future__ import annotations
 
@@ -9,10 +6,11 @@ import html
 import json
 import random
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.conf import settings
@@ -538,6 +536,32 @@ def test_the_first_page_counts_own_payments(boss: Client, shop: Shop, stranger: 
     assert "MASTER" not in page
     for link in (*(one["link"] for one in (*told["brands"], *told["reasons"])), *(one.link for one in told["figures"])):
         assert boss.get(link).status_code == 200
+
+
+def test_the_first_page_compares_its_figures_with_the_same_day_a_week_before(boss: Client, shop: Shop) -> None:
+    """Up to the same minute: what was paid later in that hour stands in the chart's column alone."""
+    week = timedelta(days=7)
+    shop.api.pay()
+    page = boss.get("/admin/").content.decode()
+    assert "a week before" not in page
+
+    def pay(at: datetime, **changes: str) -> None:
+        paid = Payment.objects.get(pk=shop.api.pay(**changes).body["id"])
+        ident = UUID(int=first_id_at(at).int | paid.pk.int & 0xFFFFFFFFFFFF)
+        Payment.objects.filter(pk=paid.pk).update(id=ident, chain=ident, created_at=at)
+
+    now = clock.real_now()
+    for minutes in (1, 2, 90):
+        pay(now - week - timedelta(minutes=minutes))
+    pay(now - week - timedelta(minutes=3), card__number="4000015500000005")
+    pay(now - week - timedelta(hours=25))
+    pay(now - week + timedelta(hours=2))
+    cache.clear()
+    told = boss.get("/admin/")
+    assert [(one.value, one.before) for one in told.context["figures"][:2]] == [("1", "3"), ("0", "1")]
+    assert told.context["rate"] == 100.0
+    assert "75.0 % a week before" in told.content.decode()
+    assert {one.before for one in told.context["figures"][2:]} == {""}
 
 
 def test_the_first_page_asks_little_and_keeps_its_answer(boss: Client, shop: Shop) -> None:

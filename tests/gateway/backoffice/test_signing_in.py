@@ -11,6 +11,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
+from zoneinfo import ZoneInfo
 
 import pytest
 from allauth.mfa.models import Authenticator
@@ -25,7 +26,7 @@ from django.urls import resolve, reverse
 
 from gateway.access import signin
 from gateway.access.audit_log import Actor
-from gateway.backoffice.sign_in import account_views, lockout
+from gateway.backoffice.sign_in import account_views, lockout, time_zones
 from gateway.backoffice.sign_in.session import MAX_STRANGERS_PARAMETERS, BackofficeSessionMiddleware
 from gateway.core import clock
 from gateway.models import AuditEntry, FactorSecret, Role, SignIn
@@ -106,10 +107,12 @@ def test_a_password_is_enough_where_no_second_factor_is_asked_for(client: Client
     assert AuditEntry.objects.get(action="sign in").after == {"with": "password"}
 
 
-def test_the_last_sign_in_is_shown(client: Client, clerk: User) -> None:
+def test_the_last_sign_in_is_shown_in_the_users_own_zone(client: Client, clerk: User) -> None:
+    time_zones.store_zone(clerk, "Asia/Tokyo")
     log_in(Client())
+    before = SignIn.objects.get().at.astimezone(ZoneInfo("Asia/Tokyo"))
     log_in(client)
-    assert "Your last sign-in:" in words(client.get("/admin/"))
+    assert f"Your last sign-in: {before:%Y-%m-%d %H:%M} JST from 127.0.0.1." in words(client.get("/admin/"))
 
 
 def test_whoever_has_an_app_is_asked_for_its_code(client: Client, clerk: User, secret: str) -> None:
