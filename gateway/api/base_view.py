@@ -143,7 +143,7 @@ class ApiView(APIView):  # type: ignore[misc]  # DRF has no type hints
             "key": key,
         }
         admission = self._admit(token, entity, endpoint, lookups)
-        if fault:
+        if fault := fault or _find_place_fault(http, body):
             raise fault
         headers = self._throttle(admission, endpoint)
         sent = decode_form(body)
@@ -222,7 +222,20 @@ class ApiView(APIView):  # type: ignore[misc]  # DRF has no type hints
             )
         if (http.content_type or "") != URLENCODED_FORM and body[:1] in (b"{", b"[", b"<"):
             return b"", _build_content_type_error("JSON")
-        return body, None
+        # A line's end after the form is its sender's, who has it from a file: it is no part of the last value.
+        return body.rstrip(b"\r\n") if body.endswith(b"\n") else body, None
+
+
+def _find_place_fault(http: HttpRequest, body: bytes) -> Exception | None:
+    """The error of parameters that were sent in the address of a POST, or in the body of another request, alone."""
+    if body:
+        return None
+    if http.method == "POST" and http.META.get("QUERY_STRING"):
+        return ApiError(400, INVALID_PARAMETER_CODE, "send a POST's parameters in its body, not in its address")
+    if http.method != "POST" and _get_content_length(http):
+        words = f"send a {http.method}'s parameters in its address, not in its body: ?entityId=…"
+        return ApiError(400, INVALID_PARAMETER_CODE, words)
+    return None
 
 
 def _find_header_fault(http: HttpRequest, limit: int) -> Exception | None:

@@ -38,11 +38,7 @@ log = structlog.get_logger(__name__)
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponseBase:
     """404, or a redirect (307) if only the version is missing in the path (ruling D1)."""
     if not is_api_path(request.path):
-        try:
-            resolve(f"/v1{request.path}")
-        except Resolver404:
-            pass
-        else:
+        if _is_path(f"/v1{request.path}"):
             answer = HttpResponse(status=307)
             answer["Location"] = f"/v1{request.get_full_path()}"
             return answer
@@ -53,12 +49,22 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 def _suggest_path(path: str) -> str:
     """`` - did you mean /v1/payments?`` for a path that is nearly one of the API's, or an empty string."""
+    if path.endswith("/") and _is_path(path.rstrip("/")):
+        return " - leave out the slash at its end"
     start = "/".join(path.split("/", 3)[:3])
     asked = (path, start) if len(path) <= MAX_SUGGESTED_PATH_CHARS else (start[:MAX_SUGGESTED_PATH_CHARS],)
     paths = _LIVE_API_PATHS if settings.IS_LIVE else _API_PATHS
     if start in paths:
         return ""
     return next((hint for one in asked if (hint := suggest_name(one, paths))), "")
+
+
+def _is_path(path: str) -> bool:
+    try:
+        resolve(path)
+    except Resolver404:
+        return False
+    return True
 
 
 def server_error(request: HttpRequest, *args: Any) -> HttpResponseBase:

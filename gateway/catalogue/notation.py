@@ -146,6 +146,12 @@ def one_of(*values: str, words: str = "", also: tuple[str, ...] = ()) -> Format:
     """A closed list. ``also``: regular spellings accepted besides the spec's own odd ones (D25)."""
     allowed = frozenset(values) | frozenset(also)
     listed = ", ".join((*values, *also))
+    written = {value.casefold(): value for value in (*also, *values)}
+
+    def explain(value: str) -> str | None:
+        meant = written.get(value.strip().casefold())
+        return f"must be written {meant}" if meant else None
+
     return Format(
         words=words or " or ".join([", ".join(values[:-1]), values[-1]] if len(values) > 1 else values),
         expects=f"must be one of {listed}" if len(allowed) > 1 else f"must be {listed}",
@@ -154,6 +160,7 @@ def one_of(*values: str, words: str = "", also: tuple[str, ...] = ()) -> Format:
         counterexample="NOT_IN_THE_LIST",
         schema={"type": "string", "enum": [*values, *also]},
         values=(*values, *also),
+        explain=explain,
     )
 
 

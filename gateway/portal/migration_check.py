@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import quote_plus, urlsplit
@@ -39,8 +39,12 @@ _WITH_VALUE: Final = (
     "--output",
     "-A",
     "--user-agent",
+    "--url",
     *_DATA,
 )
+_FORM: Final = ("-F", "--form")
+_SHORT_OPTIONS: Final = re.compile("-([a-zA-Z#]*?)([dHXuoAF])(.*)", re.DOTALL)
+"""Flags without a value, one option with a value, and its value where it is attached: `-sSXPOST`."""
 _START_LINE: Final = re.compile(r"(GET|POST|DELETE|PUT|PATCH)\s+(\S+)(?:\s+HTTP/[\d.]+)?\s*(?:\n|$)")
 _CREDENTIALS: Final = {
     "authentication.userId": "leave it out: an access token says who you are",
@@ -119,31 +123,54 @@ def parse_pasted_request(text: str) -> PastedRequest:
 
 
 def _parse_curl(text: str) -> PastedRequest:
-    try:
-        words = iter(shlex.split(text.replace("\\\n", " "))[1:])
-    except ValueError as fault:
-        raise UnreadableRequestError(f"the curl command cannot be read: {str(fault).lower()}") from None
     method, url, data, as_query, has_token = "", "", [], False, False
-    for word in words:
-        name, sign, value = word.partition("=") if word.startswith("--") else (word, "", "")
-        if name in _WITH_VALUE:
-            value = value if sign else next(words, "")
-            if name in _DATA:
-                data.append(_encode_data(name, value))
-            elif name in ("-X", "--request"):
-                method = value
-            elif name in ("-H", "--header"):
-                has_token = has_token or value.lower().startswith("authorization: bearer")
-        elif word in ("-G", "--get"):
-            as_query = True
-        elif not word.startswith("-"):
-            url = word
+    for name, value in _list_curl_options(text):
+        if name in _DATA:
+            data.append(_encode_data(name, value))
+        elif name in _FORM:
+            raise UnreadableRequestError(f"{name} sends multipart/form-data, which is refused here: send it with -d")
+        elif name in ("-X", "--request"):
+            method = value
+        elif name in ("-H", "--header"):
+            has_token = has_token or value.lower().startswith("authorization: bearer")
+        elif name == "--url":
+            url = value
+        as_query = as_query or name == "--get" or re.fullmatch("-[a-zA-Z]*G[a-zA-Z]*", name) is not None
     if not url:
         raise UnreadableRequestError("the curl command has no address")
     body = "&".join(data)
     if as_query:
         return _build_request("GET", f"{url}{'&' if '?' in url else '?'}{body}", "", has_token=has_token)
     return _build_request(method or ("POST" if body else "GET"), url, body, has_token=has_token)
+
+
+def _list_curl_options(text: str) -> Iterator[tuple[str, str]]:
+    """The options of a curl command with their values; its address is ``--url``. Raises UnreadableRequestError."""
+    try:
+        words = _separate_options(shlex.split(text.replace("\\\n", " "))[1:])
+    except ValueError as fault:
+        raise UnreadableRequestError(f"the curl command cannot be read: {str(fault).lower()}") from None
+    for word in words:
+        name, sign, value = word.partition("=") if word.startswith("--") else (word, "", "")
+        if name in _WITH_VALUE:
+            yield name, value if sign else next(words, "")
+        elif word.startswith("-"):
+            yield name, ""
+        elif "/" in word:  # not the value of an option that is not known here
+            yield "--url", word
+
+
+def _separate_options(words: Iterable[str]) -> Iterator[str]:
+    """``words`` with short options apart from each other and from their value: `-X`, `POST` for `-XPOST`."""
+    for word in words:
+        found = _SHORT_OPTIONS.fullmatch(word) if word[:2] != "--" else None
+        if found is None:
+            yield word
+            continue
+        yield from (f"-{flag}" for flag in found[1])
+        yield f"-{found[2]}"
+        if found[3]:
+            yield found[3]
 
 
 def _encode_data(option: str, value: str) -> str:

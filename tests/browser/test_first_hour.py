@@ -69,8 +69,9 @@ def test_a_first_payment_is_made_broken_declined_captured_and_refunded(
     faults = {one["name"]: one for one in broken["result"]["parameterErrors"]}
     assert "paymentBrand" in faults["paymentBrnad"]["message"]
     assert "two decimals" in faults["amount"]["message"]
-    page.goto(faults["amount"]["link"])
-    expect(page.locator('[id="amount"]')).to_be_visible()
+    for name, meant in (("amount", "amount"), ("paymentBrnad", "paymentBrand")):
+        page.goto(faults[name]["link"])
+        expect(page.locator(f'[id="{meant}"]')).to_be_visible()
 
     page.goto(f"{site}/testdata")
     row = page.locator(f'#declined [id="{DECLINED_AT_THE_BANK}"]')

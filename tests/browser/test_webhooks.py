@@ -4,6 +4,7 @@ payment that failed, found out and told again.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 
@@ -60,6 +61,7 @@ def test_a_developer_sees_webhooks_without_a_tunnel(shop: Shop, site: str, open_
     expect(shown).to_have_count(before + 1)
     newest = shown.first
     expect(newest.get_by_text("PAYMENT CREATED")).to_be_visible()
+    expect(newest.locator(".ck-pill")).to_have_text("Right")
     for part in ("Headers", "Raw body", "Decoded body"):
         newest.get_by_text(part, exact=True).click()
     expect(newest.locator("pre").first).to_contain_text("X-Initialization-Vector", ignore_case=True)
@@ -89,6 +91,7 @@ def test_a_receiver_that_stopped_is_told_again_by_replay(shop: Shop, site: str, 
         expect(page.get_by_text("attempt 1: 503")).to_be_visible()
         follow(page, page.get_by_role("link", name="delivery").first)
         expect(page.get_by_text("503").first).to_be_visible()
+        expect(page.get_by_text(re.compile("It is tried next at .*, and given up at"))).to_be_visible()
         picture(page, "delivery-waits")
         assert serious(page) == []
         told = len(hook.told)
@@ -105,7 +108,7 @@ def test_a_receiver_that_stopped_is_told_again_by_replay(shop: Shop, site: str, 
         assert WebhookDelivery.objects.filter(state="waiting").count() == 3
         follow(page, page.get_by_role("button", name=re.compile("Replay")))
         expect(page.get_by_text(re.compile("3 events"))).to_be_visible()
-        expect(page.get_by_text(re.compile("3 payments"))).to_be_visible()
+        expect(page.get_by_text(re.compile(r"3 payments, oldest .*\d\d:\d\d, newest .*\d\d:\d\d"))).to_be_visible()
         picture(page, "replay-dry-run")
         assert serious(page) == []
         follow(page, page.get_by_role("button", name="Replay 3"))
@@ -126,6 +129,10 @@ def rotate_and_verify(page: Page, site: str, shop: Shop, hook: Hook, before: str
     """For a day both secrets sign; the tool says right, wrong, or that the body is another."""
     row = WebhookEndpoint.objects.get()
     page.goto(f"{site}/admin/gateway/webhookendpoint/{row.pk}/change/")
+    plot = page.locator(".ck-card", has_text="Attempts by hour")
+    expect(plot.locator("svg").first).to_be_visible()
+    for name in ("answered 2xx", "failed"):
+        expect(plot.get_by_text(name, exact=True).first).to_be_attached()
     follow(page, page.get_by_role("link", name="Rotate the secret…"))
     page.locator("#confirm").fill("rotate")
     follow(page, page.locator("form[data-once] button.primary"))
@@ -137,9 +144,14 @@ def rotate_and_verify(page: Page, site: str, shop: Shop, hook: Hook, before: str
     for secret in (before, after):
         assert verified(told, secret)["type"] == "PAYMENT"
     headers = "\n".join(f"{name}: {value}" for name, value in told.headers.items())
-    for body, tone in ((told.body.decode(), "good"), (told.body.decode() + " ", "bad")):
+    body = told.body.decode()
+    for pasted, tone, words in (
+        (body, "good", "Right"),
+        (json.dumps(json.loads(body), indent=2), "bad", "Wrong encoding"),
+        (body.replace("92.00", "1.00"), "bad", "Wrong key"),
+    ):
         page.goto(f"{site}/admin/gateway/webhookendpoint/verify/?endpoint={row.pk.hex}")
         page.get_by_label("Headers", exact=True).fill(headers)
-        page.get_by_label("Body", exact=True).fill(body)
+        page.get_by_label("Body", exact=True).fill(pasted)
         follow(page, page.get_by_role("button", name="Verify", exact=True))
-        expect(page.locator(f".ck-why.{tone}")).to_be_visible()
+        expect(page.locator(f".ck-why.{tone}")).to_contain_text(words)

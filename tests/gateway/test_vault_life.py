@@ -9,6 +9,7 @@ import base64
 import itertools
 import json
 import stat
+import textwrap
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -31,7 +32,9 @@ from gateway.vault.keysets import KeysetLocation
 from gateway.vault.sealing import Vault, VaultError, configured_keyset, current_vault, load_vault, parse_key_id
 from gateway.wallets import channel_tokens, sandbox_tokens
 from tests.support.client import payment
+from tests.support.doc_blocks import DOCS
 from tests.support.fixtures import Shop
+from tests.support.receivers import answering, receiving
 from tests.support.threads import at_once, times
 
 PAYERS = 3
@@ -391,6 +394,25 @@ def test_a_kms_makes_the_stored_keyset_plain(keyset: Path, stored_in: str) -> No
         )
         with pytest.raises(CommandError, match="it is changed where it lives"):
             command("--rotate")
+
+
+def test_the_kms_that_the_documentation_shows_is_asked(
+    keyset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """docs/vault.md: a module of its reader's, with the reader's address and token."""
+    text = (DOCS / "vault.md").read_text(encoding="utf-8")
+    shown = textwrap.dedent(text[text.index("    # our_kms.py") :].partition("\n\nSuch a keyset")[0])
+    keyset.write_bytes(b"wrapped")
+    (tmp_path / "kms").write_text("token 4711\n")
+    with receiving(answering(200, json.dumps(keysets.build_keyset()).encode())) as kms:
+        shown = shown.replace("https://kms.internal", kms.url).replace("/run/secrets/kms", str(tmp_path / "kms"))
+        (tmp_path / "our_kms.py").write_text(shown)
+        monkeypatch.syspath_prepend(tmp_path)
+        with override_settings(GATEWAY_VAULT_KMS="our_kms:unwrap"):
+            assert current_vault().seal(Secret("4200000000000000"), _row())
+    (asked,) = kms.requests
+    assert b"Bearer token 4711" in asked
+    assert asked.endswith(b"wrapped")
 
 
 @pytest.mark.parametrize("name", ["broken", "nothing_there", ""])

@@ -175,7 +175,7 @@ from types import SimpleNamespace
 request = SimpleNamespace(**json.load(open(sys.argv[1]))["signed"])
 request.body = request.body.encode()
 """,
-    "javascript": """import { readFileSync } from "node:fs";
+    "js": """import { readFileSync } from "node:fs";
 const request = JSON.parse(readFileSync(process.argv[2], "utf8")).signed, rawBody = request.body;
 """,
     "php": r"""<?php
@@ -191,7 +191,7 @@ $request = json_decode(file_get_contents($messages), true)['signed'];
 """What a reader's own server has: a webhook that was sent to it; the packages of PHP are found."""
 AFTER_SAMPLES: Final = {
     "python": "print(event.type)",
-    "javascript": "console.log(event.type)",
+    "js": "console.log(event.type)",
     "php": "echo $event->type;",
 }
 FROM_THE_SERVER: Final = {
@@ -201,15 +201,15 @@ FROM_THE_SERVER: Final = {
 
 
 @pytest.mark.parametrize(
-    ("language", "block", "ending", "prepare"),
+    ("page", "block", "ending", "prepare"),
     [
-        ("python", "python", "py", prepare_python),
-        ("javascript", "js", "mjs", prepare_node),
-        ("php", "php", "php", prepare_php),
+        ("../clients/python/README.md", "python", "py", prepare_python),
+        ("../clients/javascript/README.md", "js", "mjs", prepare_node),
+        ("../clients/php/README.md", "php", "php", prepare_php),
     ],
 )
 def test_the_samples_of_a_package_s_readme_run(
-    language: str,
+    page: str,
     block: str,
     ending: str,
     prepare: Callable[[Http, Path], list[str | Path]],
@@ -220,7 +220,7 @@ def test_the_samples_of_a_package_s_readme_run(
     webhooks: Path,
 ) -> None:
     """All of its code as one program, word for word but for the address, the keys and the message of its reader."""
-    samples = [one.text for one in list_blocks(f"../clients/{language}/README.md") if one.language == block]
+    samples = [one.text for one in list_blocks(page) if one.language == block]
     assert len(samples) == 3
     secret = json.loads(webhooks.read_text())["signed"]["secret"]
     text = "\n".join(samples).replace(SITE, live_server.url).replace("64 hex digits or whsec_…", secret)
@@ -230,7 +230,7 @@ def test_the_samples_of_a_package_s_readme_run(
         text = text.replace(words, own)
     assert "…" not in text
     program, _story, *more = prepare(client, tmp_path)
-    (tmp_path / f"all.{ending}").write_text(f"{BEFORE_SAMPLES[language]}{text}\n{AFTER_SAMPLES[language]}\n")
+    (tmp_path / f"all.{ending}").write_text(f"{BEFORE_SAMPLES[block]}{text}\n{AFTER_SAMPLES[block]}\n")
     told = run(program, f"all.{ending}", *more, webhooks, folder=tmp_path)
     made = Payment.objects.filter(amount__gt=7).order_by("created_at").values_list("payment_type", "status")
     assert list(made) == [(kind, "APPROVED") for kind in ("PA", "CP", "RF", "RV")]

@@ -39,6 +39,31 @@ def test_an_empty_body_is_told_every_parameter_it_lacks(api: Api) -> None:
     refused(api.send(PAYMENTS, b""), "entityId", "amount", "currency", "paymentType")
 
 
+def test_a_post_with_its_parameters_in_the_address_is_told_where_they_go(api: Api) -> None:
+    """Part A, Authentication, 3."""
+    sent = form([("entityId", api.entity or ""), *payment().items()]).decode()
+    assert "in its body, not in its address" in refused(api.send(f"{PAYMENTS}?{sent}", b"")).description
+    paid = api.send(f"{PAYMENTS}?entityId={api.entity}", sent.encode())
+    assert paid.status == 200
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+def test_another_request_with_its_parameters_in_the_body_is_told_where_they_go(api: Api, method: str) -> None:
+    path = f"/v1/registrations/{'0' * 32}"
+    answer = refused(api.send(path, f"entityId={api.entity}".encode(), method=method))
+    assert f"send a {method}'s parameters in its address, not in its body: ?entityId=…" in answer.description
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_the_end_of_a_line_after_the_form_is_no_part_of_it(api: Api, end: bytes) -> None:
+    """A form that was kept in a file, and sent as the file is."""
+    body = form([("entityId", api.entity or ""), *payment().items()])
+    assert api.send(PAYMENTS, body + end).status == 200
+    # Within the form it stays what it is.
+    answer = api.send(PAYMENTS, body.replace(b"amount=92.00", b"amount=92.00" + end))
+    assert (answer.status, set(answer.errors)) == (400, {"amount"})
+
+
 @pytest.mark.parametrize(
     "content_type", ["application/json", "application/json; charset=utf-8", FORM, "text/plain", ""]
 )

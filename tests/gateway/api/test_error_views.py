@@ -55,6 +55,15 @@ def test_a_misspelt_path_is_told_which_was_meant(path: str, meant: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "path", ["/v1/payments/", f"/v1/payments/{'8' * 32}/", "/v1/paymentWidgets.js/", "/v1/query//"]
+)
+def test_a_path_that_ends_with_a_slash_is_told_so(path: str) -> None:
+    answer = Client().get(path)
+    assert answer.status_code == 404
+    assert answer.json()["result"]["description"].endswith("no such path or version - leave out the slash at its end")
+
+
+@pytest.mark.parametrize(
     "path", ["/v1/payments/x/y/z", "/v1/nothing", "/v1/", "/v1/" + "a" * 5_000, "/v1/4200000000000000"]
 )
 def test_a_path_that_is_near_no_other_gets_no_hint(path: str) -> None:

@@ -69,3 +69,18 @@ def test_nothing_moves_nothing_but_what_stores_a_card(kind: str | None, stores: 
     allowed = kind in (None, "RG") or (kind == "PA" and stores == "true")
     assert found == ([] if allowed else ["amount"])
     assert list(rule.check(RuleInput({"amount": "0.01", "paymentType": kind or "DB"}))) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ("DB", None),
+        ("db", "must be written DB"),
+        (" DB", "must be written DB"),
+        ("pa ", "must be written PA"),
+        ("DBB", "must be one of DB, PA"),
+        ("", "must be one of DB, PA"),
+    ],
+)
+def test_a_value_of_a_list_in_other_letters_is_told_as_it_is_written(value: str, problem: str | None) -> None:
+    assert formats.one_of("DB", "PA").problem(value) == problem

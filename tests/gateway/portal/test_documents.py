@@ -22,6 +22,13 @@ from gateway.portal.urls import MOVED_PAGES
 
 ROOT: Final = Path(settings.BASE_DIR)
 NAMES: Final = sorted(list_documents())
+READMES: Final = sorted(
+    path.relative_to(ROOT).as_posix()
+    for pattern in ("*.md", "clients/**/*.md", "tests/**/*.md")
+    for path in ROOT.glob(pattern)
+    if "node_modules" not in path.parts
+)
+"""Pages of the repository that are no pages of the site (but for the changelog)."""
 LINK: Final = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 CODE: Final = re.compile(r"^```.*?^```$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 HEADING: Final = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
@@ -55,10 +62,10 @@ def test_every_file_is_a_page_with_a_title_and_nothing_left_of_its_source(name: 
     assert found == []
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, *READMES])
 def test_every_link_of_the_repository_leads_to_a_file_and_a_heading_in_it(name: str) -> None:
     """Relative to the file, with the anchors that hosts make of headings."""
-    source = list_documents()[name]
+    source = list_documents().get(name, ROOT / name)
     for target in LINK.findall(CODE.sub("", source.read_text())):
         if target.startswith("https://"):
             continue

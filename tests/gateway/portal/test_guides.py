@@ -48,6 +48,7 @@ def names(found: Any) -> set[str]:
         PAYMENT.replace("&", "\n"),
         f"POST /v1/payments HTTP/1.1\r\nHost: old.example\r\nAuthorization: Bearer abc\r\n\r\n{PAYMENT}",
         f"curl https://old.example/v1/payments -H 'Authorization: Bearer abc' \\\n  -d '{PAYMENT}'",
+        f"curl --url https://old.example/v1/payments --max-time 30 -sSXPOST -d'{PAYMENT}'",
         "curl -X POST https://old.example/v1/payments --data-urlencode 'card.holder=Jane Jones' "
         + " ".join(f"-d {part}" for part in PAYMENT.split("&") if not part.startswith("card.holder")),
     ],
@@ -105,6 +106,7 @@ def test_its_path_is_found_or_named(method: str, path: str, name: str) -> None:
         "curl",
         "curl 'https://old.example",
         "curl https://old.example -d @body.txt",
+        "curl https://old.example/v1/payments -F amount=92.00",
         "curl http://[::1 -d a=b",
         "a=b" * MAX_CHECKED_CHARS,
         "a=%FF",

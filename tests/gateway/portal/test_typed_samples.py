@@ -1,5 +1,5 @@
-"""Samples that are typed into docs/ (the others are made by the code, or run by tests/ground/test_commands.py): each is
-in the table below with the test that runs it."""
+"""Samples that are typed into docs/ and into the READMEs of packages (the others are made by the code, or run by
+tests/ground/test_commands.py): each is in the table below with the test that runs it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
-from django.core.management import get_commands, load_command_class
+from django.core.management import CommandParser, get_commands, load_command_class
 
 from checkout.theming import list_theme_properties
 from gateway.portal.client_packages import CLIENTS_DIR, list_client_packages, list_plug_ins
@@ -29,7 +30,24 @@ __all__ = ("recorder",)
 ROOT: Final = DOCS.parent
 HERE: Final = "tests/gateway/portal/test_typed_samples.py"
 GUIDE: Final = "tests/connectors/guide.py"
+PACKAGES: Final = "tests/release/test_client_packages.py"
 RUN_BY: Final = {
+    ("../clients/javascript/README.md", "", "bash"): HERE,
+    ("../clients/javascript/README.md", "Pages", "js"): PACKAGES,
+    ("../clients/javascript/README.md", "Pay", "js"): PACKAGES,
+    ("../clients/javascript/README.md", "Webhooks", "js"): PACKAGES,
+    ("../clients/php/README.md", "", "json"): HERE,
+    ("../clients/php/README.md", "Pages", "php"): PACKAGES,
+    ("../clients/php/README.md", "Pay", "php"): PACKAGES,
+    ("../clients/php/README.md", "Webhooks", "php"): PACKAGES,
+    ("../clients/plugins/django-payments/README.md", "", "bash"): HERE,
+    ("../clients/plugins/django-payments/README.md", "Settings", "python"): HERE,
+    ("../clients/plugins/pretix/README.md", "", "bash"): HERE,
+    ("../clients/python/README.md", "", "bash"): HERE,
+    ("../clients/python/README.md", "Pages", "python"): PACKAGES,
+    ("../clients/python/README.md", "Pay", "python"): PACKAGES,
+    ("../clients/python/README.md", "The command line", "bash"): HERE,
+    ("../clients/python/README.md", "Webhooks", "python"): PACKAGES,
     ("account-updater.md", "Opt out", "bash"): "tests/gateway/payments/test_account_updates.py",
     ("account-updater.md", "What comes of it", "json"): "tests/gateway/payments/test_account_updates.py",
     ("adding-a-connector.md", "1. The mapping", "python"): GUIDE,
@@ -71,11 +89,12 @@ RUN_BY: Final = {
 """(page, section, language) of samples that are typed → the test that runs them. A test reads the only block of a
 section (``read_block``) or all of a page, so that none stands beside one that is run."""
 PAGES: Final = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
+READMES: Final = sorted(f"../{path.relative_to(ROOT)}" for path in CLIENTS_DIR.rglob("README.md"))
 ID: Final = API_SAMPLES["authorise"].answer["id"]
 
 
 def test_every_typed_sample_is_run_by_a_test() -> None:
-    blocks = [one for page in PAGES for one in list_blocks(page) if one.language != "sh"]
+    blocks = [one for page in (*PAGES, *READMES) for one in list_blocks(page) if one.language != "sh"]
     assert {(one.page, one.heading, one.language) for one in blocks} == set(RUN_BY)
     for (page, _heading, _language), test in RUN_BY.items():
         assert page in (ROOT / test).read_text(encoding="utf-8"), (page, test)
@@ -181,11 +200,22 @@ def test_the_assistants_configuration_is_a_command_of_the_client() -> None:
 # --- commands ---------------------------------------------------------------------------------------------------------
 
 
+SERVER_COMMAND: Final = r"(?:(?:python )?manage\.py|tollhouse manage|tollhouse(?= doctor| check))"
+
+
+def build_command_parser(name: str) -> CommandParser:
+    known = get_commands()
+    assert name in known, name
+    app = known[name]
+    command = load_command_class(app, name) if isinstance(app, str) else app
+    return command.create_parser("manage.py", name)
+
+
 def list_manage_commands(page: str) -> list[list[str]]:
-    """`manage.py …` in the blocks of a page, in indented ones too: without what may be left out, without remarks in a
-    column of their own, with a value for `<a name>`."""
+    """`manage.py …`, and what `tollhouse` runs of the server, in the blocks of a page, in indented ones too: without
+    what may be left out, without remarks in a column of their own, with a value for `<a name>`."""
     text = (DOCS / page).read_text(encoding="utf-8").replace("\\\n", " ")
-    found = re.findall(r"^(?: {4})?(?:python )?manage\.py ([^\n]*)$", text, re.MULTILINE)
+    found = re.findall(rf"^(?: {{4}})?{SERVER_COMMAND} ([^\n]*)$", text, re.MULTILINE)
     plain = [re.sub(r" \[[^]]*\]| {2,}.*", "", re.sub("<[^>]*>", "VALUE", line)) for line in found]
     return [shlex.split(line.partition(" > ")[0], comments=True) for line in plain]
 
@@ -193,12 +223,17 @@ def list_manage_commands(page: str) -> list[list[str]]:
 @pytest.mark.parametrize("page", [page for page in PAGES if list_manage_commands(page)])
 def test_the_commands_of_a_page_are_known_with_their_options(page: str) -> None:
     """What they do is tested where they are; a page is wrong as soon as one has another name or option."""
-    known = get_commands()
     for name, *words in list_manage_commands(page):
-        assert name in known, name
-        app = known[name]
-        command = load_command_class(app, name) if isinstance(app, str) else app
-        command.create_parser("manage.py", name).parse_args(words)
+        build_command_parser(name).parse_args(words)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_commands_within_sentences_are_known_with_their_options(page: str) -> None:
+    """A sentence may leave out what a command wants besides."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    for name, rest in re.findall(rf"`{SERVER_COMMAND}\s([a-z_]+)([^`]*)`", text):
+        known = build_command_parser(name).format_help()
+        assert [one for one in re.findall(r"--[a-z][a-z-]*", rest) if one not in known] == [], name
 
 
 def test_every_command_of_the_command_line_is_known_with_its_options() -> None:
@@ -259,11 +294,45 @@ def test_the_readers_variables_are_set() -> None:
 
 def test_what_pip_is_told_to_install_can_be_downloaded() -> None:
     """plug-ins.md: django-payments, pretix."""
-    offered = {*list_client_packages(), *list_plug_ins()}
     for heading in ("django-payments", "pretix"):
         named = re.findall(rf"{SITE}/docs/clients/(\S+)", read_block("plug-ins.md", heading, "bash"))
         assert len(named) == 2
-        assert set(named) <= offered
+        assert set(named) <= OFFERED
+
+
+OFFERED: Final = {*list_client_packages(), *list_plug_ins()}
+
+
+@pytest.mark.parametrize(
+    ("page", "files"),
+    [
+        ("../clients/javascript/README.md", 1),
+        ("../clients/plugins/django-payments/README.md", 2),
+        ("../clients/plugins/pretix/README.md", 2),
+        ("../clients/python/README.md", 1),
+    ],
+)
+def test_the_files_that_a_package_s_readme_installs_are_offered_under_their_names(page: str, files: int) -> None:
+    """A new version that a README does not know fails here."""
+    named = re.findall(r"[\w.-]+\.(?:whl|tgz)", read_block(page, "", "bash"))
+    assert len(named) == files
+    assert set(named) <= OFFERED
+
+
+def test_the_extras_that_the_readme_of_python_names_are_there() -> None:
+    """../clients/python/README.md: `[cli]`, `[mcp]`."""
+    project = tomllib.loads((CLIENTS_DIR / "python/pyproject.toml").read_text(encoding="utf-8"))["project"]
+    named = set(re.findall(r"\[(\w+)\]", (CLIENTS_DIR / "python/README.md").read_text(encoding="utf-8")))
+    assert {"cli", "mcp"} == named == set(project["optional-dependencies"])
+
+
+def test_composer_is_told_the_package_that_is_offered() -> None:
+    """../clients/php/README.md: name and version of the zip in the folder."""
+    wanted = json.loads(read_block("../clients/php/README.md", "", "json"))
+    package = json.loads((CLIENTS_DIR / "php/composer.json").read_text(encoding="utf-8"))
+    assert wanted["repositories"] == [{"type": "artifact", "url": "packages/"}]
+    assert f"{wanted['require'][package['name']]}.".startswith(f"^{'.'.join(package['version'].split('.')[:2])}.")
+    assert "guzzlehttp/guzzle" in wanted["require"]
 
 
 # --- pages ------------------------------------------------------------------------------------------------------------
@@ -291,6 +360,25 @@ def test_the_style_sheets_name_what_the_form_has() -> None:
     classes = set(re.findall(r"\.(wpwl-[\w-]+)", rules))
     assert len(classes) == 3
     assert {one for one in classes if one not in widget and one.removeprefix("wpwl-") not in widget} == set()
+
+
+def test_the_settings_of_the_plug_in_s_own_readme_make_a_provider() -> None:
+    """../clients/plugins/django-payments/README.md: the same names as in plug-ins.md, and a key that is one."""
+    names: dict[str, Any] = {}
+    exec(read_block("../clients/plugins/django-payments/README.md", "Settings", "python"), names)
+    provider, arguments = names["PAYMENT_VARIANTS"]["card"]
+    arguments["webhook_secrets"] = ["00" * 32]
+    program = f"""
+from django.conf import settings
+settings.configure(PAYMENT_HOST="shop.example")
+from django.utils.module_loading import import_string
+import_string({provider!r})(**{arguments!r})
+"""
+    path = ":".join(str(CLIENTS_DIR / one) for one in ("python/src", "plugins/django-payments/src"))
+    done = subprocess.run(
+        [sys.executable, "-c", program], env={"PYTHONPATH": path}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_view_of_a_django_shop_leads_to_the_payment_page() -> None:

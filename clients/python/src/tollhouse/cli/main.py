@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import re
 import sys
 import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote_plus, urlsplit
 
 from tollhouse._sync.client import Tollhouse
 from tollhouse._version import __version__
@@ -64,16 +66,16 @@ def _add_tools(commands: Any) -> None:
     listened = commands.add_parser(
         "listen", help="webhooks of the test environment, shown and forwarded to this machine"
     )
-    listened.add_argument("--forward", metavar="URL", help="http://localhost:9000/hook")
+    listened.add_argument("--forward", type=parse_address, metavar="URL", help="http://localhost:9000/hook")
     listened.add_argument("--mode", choices=("signed", "encrypted"), default="signed")
-    listened.add_argument("--count", type=int, metavar="N", help="end after N messages")
+    listened.add_argument("--count", type=parse_count, metavar="N", help="end after N messages")
     triggered = commands.add_parser("trigger", help="cause an event; without a name: list them")
     triggered.add_argument("event", nargs="?", choices=sorted(EVENTS), metavar="EVENT")
     tail = commands.add_parser("logs", help="the request log").add_subparsers(
         dest="verb", required=True, metavar="VERB"
     )
     tailed = tail.add_parser("tail", help="the newest requests, and those that come")
-    tailed.add_argument("-n", type=int, default=10, metavar="N", help="how many to begin with (10)")
+    tailed.add_argument("-n", type=parse_count, default=10, metavar="N", help="how many to begin with (10)")
     tailed.add_argument("--no-follow", action="store_true", help="end after these")
     clock = commands.add_parser("clock", help="the clock of the test environment")
     verbs = clock.add_subparsers(dest="verb", required=True, metavar="VERB")
@@ -96,6 +98,22 @@ def parse_duration(text: str) -> int:
     if found is None:
         raise argparse.ArgumentTypeError(f"{text!r} is no duration: 90s, 30m, 12h, 28d")
     return int(found[1]) * _UNITS[found[2] or "s"]
+
+
+def parse_count(text: str) -> int:
+    """A number of 1 or more."""
+    if not re.fullmatch("[0-9]{1,9}", text) or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of 1 or more")
+    return int(text)
+
+
+def parse_address(text: str) -> str:
+    """An address that webhooks can be sent to."""
+    with contextlib.suppress(ValueError):
+        parts = urlsplit(text)
+        if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
+            return text
+    raise argparse.ArgumentTypeError(f"{text!r} is no address: http://localhost:9000/hook")
 
 
 def _run_server(given: list[str]) -> int:
@@ -132,7 +150,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ApiError as error:
         console.show_error(error)
         return 1
-    except (TollhouseError, OSError) as error:
+    except BrokenPipeError:
+        # Whoever read the output has enough of it: `tollhouse logs tail | head -n 1`.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (TollhouseError, OSError, ValueError) as error:
         sys.stderr.write(f"tollhouse: {error}\n")
         return 2
     except KeyboardInterrupt:
@@ -155,8 +177,16 @@ def run_command(gateway: Tollhouse, console: Console, options: argparse.Namespac
         case "fixtures":
             return _make_fixtures(gateway, console)
         case _:
-            text = sys.stdin.read() if options.file == "-" else Path(options.file).read_text(encoding="utf-8")
-            return migration.check_old_request(gateway, console, text, options.path)
+            return migration.check_old_request(gateway, console, _read_text(options.file), options.path)
+
+
+def _read_text(file: str) -> str:
+    """A file, or the input for `-`. Raises TollhouseError, and OSError."""
+    raw = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        raise TollhouseError(f"{file}: is no text in UTF-8") from None
 
 
 def _run_payment(gateway: Tollhouse, options: argparse.Namespace) -> Payment:
@@ -183,6 +213,8 @@ def _parse_parameters(words: Sequence[str]) -> dict[str, Any]:
         name, sign, value = word.partition("=")
         if not sign or not name:
             raise TollhouseError(f"{word!r} is no parameter: NAME=VALUE")
+        if name in found:
+            raise TollhouseError(f"{name} is given more than once")
         found[name] = value
     return found
 
@@ -218,7 +250,7 @@ def _make_fixtures(gateway: Tollhouse, console: Console) -> int:
 
 
 def _open(console: Console, base: str, page: str, *, only_print: bool) -> int:
-    path = PAGES.get(page) or f"/admin/gateway/payment/?q={page}"
+    path = PAGES.get(page) or f"/admin/gateway/payment/?q={quote_plus(page)}"
     address = base.rstrip("/") + path
     console.show(address, {"address": address})
     if not only_print:

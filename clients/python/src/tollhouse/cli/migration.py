@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, quote_plus, urlsplit
@@ -20,7 +21,12 @@ from tollhouse.cli.triggers import APPROVED_CARD, pay
 from tollhouse.errors import ApiError, NotFoundError, TollhouseError
 
 _DATA = ("-d", "--data", "--data-raw", "--data-ascii", "--data-binary", "--data-urlencode")
-_WITH_VALUE = ("-H", "--header", "-X", "--request", "-u", "--user", "-o", "--output", "-A", "--user-agent", *_DATA)
+_WITH_VALUE = (
+    "-H", "--header", "-X", "--request", "-u", "--user", "-o", "--output", "-A", "--user-agent", "--url", *_DATA,
+)  # fmt: skip
+_FORM = ("-F", "--form")
+_SHORT_OPTIONS = re.compile("-([a-zA-Z#]*?)([dHXuoAF])(.*)", re.DOTALL)
+"""Flags without a value, one option with a value, and its value where it is attached: `-sSXPOST`."""
 _OURS = ("entityId", "authentication.entityId", "authentication.userId", "authentication.password")
 _CARDS = {"card.number": APPROVED_CARD["number"], "card.cvv": "123", "tokenAccount.number": APPROVED_CARD["number"]}
 _PAYMENT_PATH = re.compile(r"/v1/payments/[^/]+")
@@ -57,11 +63,11 @@ def parse_old_request(text: str, default_path: str = "/v1/payments") -> OldReque
 
 def _parse_curl(text: str) -> OldRequest:
     try:
-        words = shlex.split(text.replace("\\\n", " ").replace("\\\r\n", " "))[1:]
+        words = shlex.split(text.replace("\\\r\n", " ").replace("\\\n", " "))[1:]
     except ValueError as error:
         raise MigrationError(f"the curl command cannot be read: {error}") from None
     method, url, data, as_query = "", "", [], False
-    rest = iter(words)
+    rest = _separate_options(words)
     for word in rest:
         name, sign, value = word.partition("=") if word.startswith("--") else (word, "", "")
         if name in _WITH_VALUE:
@@ -70,9 +76,13 @@ def _parse_curl(text: str) -> OldRequest:
                 data.append(_encode(name, value))
             elif name in ("-X", "--request"):
                 method = value
-        elif word in ("-G", "--get"):
+            elif name == "--url":
+                url = value
+        elif name in _FORM:
+            raise MigrationError(f"{name} sends multipart/form-data, which is refused here: send it with -d")
+        elif word == "--get" or re.fullmatch("-[a-zA-Z]*G[a-zA-Z]*", word):
             as_query = True
-        elif not word.startswith("-"):
+        elif not word.startswith("-") and "/" in word:  # not the value of an option that is not known here
             url = word
     if not url:
         raise MigrationError("the curl command has no address")
@@ -80,6 +90,19 @@ def _parse_curl(text: str) -> OldRequest:
     if as_query:
         return _build("GET", f"{url}{'&' if '?' in url else '?'}{body}", "")
     return _build(method or ("POST" if body else "GET"), url, body)
+
+
+def _separate_options(words: Iterable[str]) -> Iterator[str]:
+    """``words`` with short options apart from each other and from their value: `-X`, `POST` for `-XPOST`."""
+    for word in words:
+        found = _SHORT_OPTIONS.fullmatch(word) if word[:2] != "--" else None
+        if found is None:
+            yield word
+            continue
+        yield from (f"-{flag}" for flag in found[1])
+        yield f"-{found[2]}"
+        if found[3]:
+            yield found[3]
 
 
 def _encode(option: str, value: str) -> str:
@@ -146,6 +169,9 @@ def judge(old: OldRequest, status: int, body: Mapping[str, Any]) -> dict[str, An
         {"name": one.get("name"), "why": one.get("message"), "sent": one.get("value")}
         for one in result.get("parameterErrors") or ()
     ]
+    # It was sent once.
+    counted = Counter(name for name, _ in old.fields)
+    refused += [{"name": name, "why": "was sent more than once", "sent": None} for name in counted if counted[name] > 1]
     ignored = list(body.get("ignoredParameters") or ())
     faulty = {one["name"] for one in refused}
     # Which parameters are ignored, the gateway says of a request that it takes.

@@ -36,8 +36,13 @@ def _read_env_file(path: Path) -> dict[str, str]:
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError as error:
         raise SettingsError(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"{path} cannot be read: it is no text in UTF-8") from None
     pairs = (line.removeprefix("export ").partition("=") for line in lines if "=" in line)
-    return {name.strip(): " ".join(shlex.split(value)) for name, _, value in pairs if name.strip() in NAMES}
+    try:
+        return {name.strip(): " ".join(shlex.split(value)) for name, _, value in pairs if name.strip() in NAMES}
+    except ValueError:
+        raise SettingsError(f"{path} cannot be read: a quotation mark has no end") from None
 
 
 def connect(settings: Mapping[str, str]) -> Tollhouse:

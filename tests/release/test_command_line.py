@@ -1,0 +1,105 @@
+"""The command line `tollhouse` when it is called wrongly: one line that says why, code 2, no stack trace."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.portal.client_packages import CLIENTS_DIR
+from tests.support.ports import free_port
+
+pytestmark = pytest.mark.processes
+SOURCES = {"PATH": os.environ["PATH"], "PYTHONPATH": str(CLIENTS_DIR / "python/src")}
+
+
+def call(*words: str, folder: Path, given: bytes = b"", **variables: str) -> subprocess.CompletedProcess[bytes]:
+    nowhere = {"BASE": f"http://127.0.0.1:{free_port()}", "TOKEN": "t", "ENTITY_ID": "0" * 32}
+    command = [sys.executable, "-m", "tollhouse.cli.main", *words]
+    environment = {**SOURCES, **nowhere, **variables}
+    return subprocess.run(
+        command, cwd=folder, env=environment, input=given, capture_output=True, check=False, timeout=60
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["payments", "create", "amount"], "'amount' is no parameter: NAME=VALUE"),
+        (["payments", "create", "amount=1.00", "amount=2.00"], "amount is given more than once"),
+        (["payments", "get", ""], "an id is empty"),
+        (["payments", "delete", "1"], "invalid choice: 'delete'"),
+        (["listen", "--forward", "localhost:9000"], "'localhost:9000' is no address: http://localhost:9000/hook"),
+        (["listen", "--forward", "http://[::1/"], "is no address"),
+        (["listen", "--count", "0"], "'0' is no number of 1 or more"),
+        (["logs", "tail", "-n", "ten"], "'ten' is no number of 1 or more"),
+        (["trigger", "payment.paid"], "invalid choice: 'payment.paid'"),
+        (["clock", "advance", "soon"], "'soon' is no duration: 90s, 30m, 12h, 28d"),
+        (["--env", "nowhere.env", "clock", "show"], "nowhere.env cannot be read: No such file or directory"),
+        (["--env", "latin.txt", "clock", "show"], "latin.txt cannot be read: it is no text in UTF-8"),
+        (["--env", "open.env", "clock", "show"], "open.env cannot be read: a quotation mark has no end"),
+        (["--env", "empty.env", "clock", "show"], "set BASE and TOKEN, or name a file"),
+        (["migrate-check", "nowhere.sh"], "No such file or directory"),
+        (["migrate-check", "latin.txt"], "latin.txt: is no text in UTF-8"),
+        (["clock", "show"], "Connection refused"),
+    ],
+)
+def test_what_is_wrongly_called_is_told_in_a_line(tmp_path: Path, words: list[str], said: str) -> None:
+    (tmp_path / "latin.txt").write_bytes(b"TOKEN=J\xfcrgen")
+    (tmp_path / "open.env").write_text("BASE=http://127.0.0.1:9\nTOKEN='t\n")
+    (tmp_path / "empty.env").write_text("")
+    done = call(*words, folder=tmp_path)
+    told = done.stderr.decode()
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert said in told
+    assert "Traceback" not in told
+
+
+def test_who_reads_enough_of_the_output_ends_it_quietly(tmp_path: Path) -> None:
+    """`tollhouse trigger | head -n 1`."""
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "tollhouse.cli.main", "trigger"]
+    environment = {**SOURCES, "BASE": "http://127.0.0.1:9", "TOKEN": "t"}
+    done = subprocess.run(command, env=environment, stdout=write, stderr=subprocess.PIPE, check=False, cwd=tmp_path)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_word_to_open_is_looked_for(tmp_path: Path) -> None:
+    done = call("open", "order 4711&x=1", "--print", folder=tmp_path, BASE="https://pay.example")
+    assert done.stdout.decode() == "https://pay.example/admin/gateway/payment/?q=order+4711%26x%3D1\n"
+
+
+PARSE = """
+import json, sys
+from tollhouse.cli.migration import MigrationError, parse_old_request
+for text in json.load(sys.stdin):
+    try:
+        old = parse_old_request(text)
+        print(json.dumps([old.method, old.path, old.host, old.fields]))
+    except MigrationError as error:
+        print(json.dumps(str(error)))
+"""
+CURL_COMMANDS: dict[str, Any] = {
+    "curl -XDELETE https://old.example/v1/registrations/1": ["DELETE", "/v1/registrations/1", "old.example", []],
+    "curl -sSX POST -da=1 -d'b=2 3' https://old.example/p": ["POST", "/p", "old.example", [["a", "1"], ["b", "2 3"]]],
+    "curl https://old.example/p --max-time 30 -d a=1": ["POST", "/p", "old.example", [["a", "1"]]],
+    "curl --url https://old.example/p --data a=1": ["POST", "/p", "old.example", [["a", "1"]]],
+    "curl -sG https://old.example/p -d a=1": ["GET", "/p", "old.example", [["a", "1"]]],
+    "curl https://old.example/p -F a=1": "-F sends multipart/form-data, which is refused here: send it with -d",
+    "curl -d a=1": "the curl command has no address",
+}
+
+
+def test_an_old_clients_curl_is_read_however_its_options_are_written() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PARSE], env=SOURCES, input=json.dumps(list(CURL_COMMANDS)),
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert [json.loads(line) for line in done.stdout.splitlines()] == list(CURL_COMMANDS.values())
