@@ -187,6 +187,7 @@ _BOOLEANS = {"true": "true", "1": "true", "false": "false", "0": "false"}
 BOOLEAN = replace(
     one_of("true", "false", words="true or false"),
     expects="must be true or false",
+    explain=None,
     empty_is_value=True,
     usual=normalize_boolean,
     taken_too="1 and 0 in their place, and any letter case, are taken and come back as true or false.",

@@ -1,5 +1,5 @@
 // The card form: number and security code in frames of the gateway, the rest in the page.
-import { afterPaint, freshId, h } from "./dom.js";
+import { freshId, h } from "./dom.js";
 import { billingFields, billingSet, expiryField, group, holderField, tidyExpiry } from "./fields.js";
 import { submit } from "./follow.js";
 import { hostedField, lookOf } from "./frames.js";
@@ -257,10 +257,7 @@ export function cardPart(view, codes) {
     part.fields = [part.number, part.expiry, part.cvv, part.holder, ...billing];
     part.billing = billing;
     part.keep = keep;
-    const words = /** @type {Element} */ (part.button.querySelector(".wpwl-button-text"));
-    words.textContent = t(view.checkout.registration ? "save" : "payNow");
-    // The first amount that a page writes makes the browser load its languages' data: 20 ms, in which a card can be typed.
-    if (!view.checkout.registration) afterPaint(() => (words.textContent = payWords(view)));
+    /** @type {Element} */ (part.button.querySelector(".wpwl-button-text")).textContent = payWords(view);
     // Some channels take a card without its code, and the page may not want it either.
     part.cvv.node.hidden = !config.cvvRequired && options.requireCvv === false;
     brandChanged();

@@ -53,10 +53,6 @@ export const freshId = (name) => `wpwl-${name}-${++counter}`;
 /** @param {number} ms */
 export const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-// What takes long and can be seen a moment later. A page in the background paints nothing: there it is done at once.
-/** @param {() => void} then */
-export const afterPaint = (then) => (document.hidden ? then() : requestAnimationFrame(() => setTimeout(then)));
-
 // What even style "none" needs: what is hidden is hidden, pictures and frames have a size.
 const BARE =
   ":where(.wpwl-widget [hidden]){display:none!important}:where(.wpwl-hidden){position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}" +

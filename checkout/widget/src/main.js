@@ -112,8 +112,6 @@ async function draw(form, base, checkout, options, style) {
   drawn.push({ view, form });
   view.root.classList.add("wpwl-waiting");
   view.root.setAttribute("aria-busy", "true");
-  // Asked before the frames are made: they keep the page busy while the answer is on its way.
-  const asked = insist(() => (view.over ? Promise.resolve(null) : view.gateway.config(codes, locale))).catch(() => null);
   let card = null;
   if (!codes.length || codes.some(looksLikeCard)) {
     card = cardPart(view, codes);
@@ -121,7 +119,7 @@ async function draw(form, base, checkout, options, style) {
     view.body.append(card.container);
   }
   if (!codes.every(looksLikeCard)) loadMore(base).catch(() => {});
-  let answer = await asked;
+  let answer = await insist(() => (view.over ? Promise.resolve(null) : view.gateway.config(codes, locale))).catch(() => null);
   let more = null;
   if (answer && answer.status === 200 && needsMore(answer.body)) {
     more = await loadMore(base).catch((fault) => (complain(fault.message), null));
