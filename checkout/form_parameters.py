@@ -23,6 +23,7 @@ from gateway.catalogue.errors import (
 from gateway.catalogue.errors import render_reported_value as shown_value
 from gateway.catalogue.parse import Catalogue, InvalidParametersError, ParameterError, Parameters, UnknownNamePolicy
 from gateway.catalogue.typed_pairs import ParameterPairs, ParameterValue, reveal_text
+from gateway.core.brands import SCHEME_BY_VARIANT
 from gateway.core.card_number import detect_brand_of_number
 from gateway.core.secret import Secret
 from gateway.payments.side_effects import RENEWED_FIELDS
@@ -157,8 +158,14 @@ def _apply_type_override(pairs: ParameterPairs, prepared: PreparedValues) -> Par
     """Apply overridePaymentType[brand], which replaces paymentType for the brand that is paid with."""
     sent = dict(pairs)
     number = sent.get("card.number")
-    brand = sent.get("paymentBrand") or detect_brand_of_number(number if isinstance(number, Secret) else None)
-    override = prepared.get(f"{OVERRIDE_TYPE_PREFIX}{brand}]")
+    brand = sent.get("paymentBrand")
+    names = [brand]
+    if not brand:
+        brand = detect_brand_of_number(number if isinstance(number, Secret) else None)
+        # A table of BINs may know the kind of a card, for which the merchant need not have a word of its own.
+        names = [brand, SCHEME_BY_VARIANT.get(brand or "")]
+    overrides = (prepared.get(f"{OVERRIDE_TYPE_PREFIX}{name}]") for name in names)
+    override = next((one for one in overrides if one), None)
     return ParameterPairs((name, override if override and name == "paymentType" else value) for name, value in pairs)
 
 

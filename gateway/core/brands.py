@@ -7,7 +7,7 @@ Source: Part A, Basic payment (paymentBrand); Part B, Query (paymentMethods), Pa
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -115,6 +115,10 @@ PAYMENT_BRANDS: Final[Mapping[str, Brand]] = MappingProxyType(
 
 MASTERCARD_BRANDS: Final = ("MASTER", "MASTERDEBIT", "MAESTRO")
 """The brands of one network, whose rules they share."""
+SCHEME_BY_VARIANT: Final[Mapping[str, str]] = MappingProxyType(
+    {"VISADEBIT": "VISA", "VISAELECTRON": "VISA", "VPAY": "VISA", "MASTERDEBIT": "MASTER"}
+)
+"""A brand of one kind of a scheme's cards → the scheme's own: whoever takes the scheme can take these cards as such."""
 
 
 def find_brand(code: str) -> Brand | None:
@@ -150,13 +154,18 @@ def detect_brands(digits: str, *, length: int = 0) -> tuple[str, ...]:
     return tuple(code for *_, code in sorted(matches))
 
 
-def detect_brand(digits: str, order: Sequence[str] = (), *, length: int = 0) -> str | None:
+def detect_brand(digits: str, order: Sequence[str] = (), *, length: int = 0, taken: Collection[str] = ()) -> str | None:
     """The best match of `detect_brands` that the card carries, as `detect_carried_brands` knows it, or None. Of a
     co-badged card it is the first in ``order`` that the card carries: the merchant's preference, for payments whose
-    request names no brand."""
+    request names no brand. ``taken``: the brands that are taken, empty for all; a card of a kind that is not among them
+    is one of its scheme, if that is."""
     carried = detect_carried_brands(digits, length=length)
     wanted = (*order, *detect_brands(digits, length=length), *carried)
-    return next((code for code in wanted if code in carried), None)
+    found = next((code for code in wanted if code in carried), None)
+    if found is None or not taken or found in taken:
+        return found
+    scheme = SCHEME_BY_VARIANT.get(found)
+    return scheme if scheme in taken else found
 
 
 def _has_length(card: CardBrand, length: int) -> bool:

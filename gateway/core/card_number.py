@@ -6,7 +6,7 @@ Source: PCI DSS 4.0.1, 3.4.1 and 3.5.1.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
@@ -56,10 +56,10 @@ class CardNumber:
         return self.is_luhn or (card is not None and not card.luhn)
 
 
-def detect_brand_of_number(number: Secret | None, order: Sequence[str] = ()) -> str | None:
+def detect_brand_of_number(number: Secret | None, order: Sequence[str] = (), taken: Collection[str] = ()) -> str | None:
     """The brand detected from a number, of a co-badged card's the first in ``order``; None if none matches or there is
-    no number."""
-    return brands.detect_brand(number.reveal(), order) if number is not None else None
+    no number. ``taken``: as in :func:`gateway.core.brands.detect_brand`."""
+    return brands.detect_brand(number.reveal(), order, taken=taken) if number is not None else None
 
 
 def is_card_expired(month: str | None, year: str | None, now: datetime) -> bool:

@@ -23,7 +23,7 @@ def choose_channel(merchant: Merchant, pairs: Iterable[tuple[str, str | Secret]]
     number = number if isinstance(number := sent.get("card.number"), Secret) else None
     currency = sent.get("currency")
     for channel in Channel.objects.filter(merchant=merchant, active=True).order_by("position", "created_at"):
-        brand = sent.get("paymentBrand") or detect_brand_of_number(number, channel.accepted_brand_order)
+        brand = sent.get("paymentBrand") or detect_brand_of_number(number, channel.accepted_brand_order, channel.brands)
         if (not channel.brands or brand in channel.brands) and (
             not channel.currencies or currency in channel.currencies
         ):

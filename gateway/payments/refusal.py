@@ -69,7 +69,8 @@ def resolve_brand(parameters: Parameters, channel: Channel) -> tuple[str, bool]:
     RequestRefusedError for one that is unknown, not configured, or does not fit the sent means."""
     brand, detected = parameters.get("paymentBrand"), False
     if brand is None:
-        brand, detected = detect_brand_of_number(parameters.secret("card.number"), channel.accepted_brand_order), True
+        number = parameters.secret("card.number")
+        brand, detected = detect_brand_of_number(number, channel.accepted_brand_order, channel.brands), True
     if brand is None:
         raise RequestRefusedError(
             "200.300.404",

@@ -356,7 +356,7 @@ def _build_agreement(
         # check is not the transaction in which the cardholder agreed.
         "reference": migrated_reference or ("" if migration else reply.connector_tx_id) or payment.id.hex,
         "network_reference": migrated_reference if migration else parse_scheme_reference(reply.network_reference),
-        "agreement_id": _resolve_agreement_id(payment, instruction, reply.transaction_link),
+        "agreement_id": _resolve_agreement_id(payment, instruction, "" if migration else reply.transaction_link),
         "registration": registration,
         "brand": payment.brand,
         "type": instruction.get("type", ""),

@@ -153,17 +153,18 @@ def _merge_archived(query: TransactionQuery, archived: Sequence[Payment], total:
         model_from_row(Payment, _NAMES, row[2:]) for row in _fetch_rows(first, MAX_SCANNED_ROWS) if row[2] is not None
     ]
     newest_first = query.page is None
-    chosen = _sort_by_time([*hot, *archived], newest_first=newest_first)[begin:upto]
+    # A chain that was brought back since the archive was read is in both.
+    found_once = {one.pk: one for one in (*archived, *hot)}
+    chosen = _sort_by_time(list(found_once.values()), newest_first=newest_first)[begin:upto]
     if query.linked:
         chains = list({one.chain for one in chosen})
         own = {"channel": query.channel} if query.channel is not None else {}
         members = Payment.objects.filter(chain__in=chains, merchant=query.merchant, **own).only(*_NAMES)
-        found = [
-            *members.order_by("-created_at", "-id")[: MAX_LINKED_TRANSACTIONS + 1],
-            *list_archived_chains(query.merchant, query.channel, chains),
-        ]
-        _check_linked_count(len(found))
-        chosen = _sort_by_time(found, newest_first=newest_first)
+        kept = list_archived_chains(query.merchant, query.channel, chains)
+        newest = members.order_by("-created_at", "-id")[: MAX_LINKED_TRANSACTIONS + 1]
+        linked = {one.pk: one for one in (*kept, *newest)}
+        _check_linked_count(len(linked))
+        chosen = _sort_by_time(list(linked.values()), newest_first=newest_first)
     prefetch_channels(chosen)
     pages = None if query.page is None else -(-(total + len(archived)) // query.limit)
     return TransactionPage(payments=chosen, pages=pages)

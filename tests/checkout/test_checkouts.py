@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from django.test import override_settings
 
 from checkout.models import Checkout, ResultCall
 from gateway.models import Payment, RequestLog, Status
+from tests.support.bin_files import write_bin_file
 from tests.support.client import Api
 from tests.support.clock import jump
 from tests.support.database import places_of
@@ -65,6 +67,24 @@ def test_an_override_of_the_one_brand_is_the_type_that_counts(api: Api) -> None:
     """A13.8: paymentType need not go with a brand whose own type is given."""
     fields = {"paymentBrand": "ONLINETRANSFER", "overridePaymentType[ONLINETRANSFER]": "DB"}
     assert create(api, paymentType="CD", **fields).status == 200
+
+
+@pytest.mark.parametrize(
+    ("overrides", "kind"),
+    [
+        ({"overridePaymentType[MASTER]": "PA"}, "PA"),
+        ({"overridePaymentType[MASTER]": "DB", "overridePaymentType[MASTERDEBIT]": "PA"}, "PA"),
+        ({"overridePaymentType[VISA]": "PA"}, "DB"),
+    ],
+)
+def test_the_override_of_a_scheme_counts_for_a_kind_of_its_cards_that_a_table_of_bins_tells(
+    api: Api, tmp_path: Path, overrides: dict[str, str], kind: str
+) -> None:
+    with write_bin_file(tmp_path, "545454\t\t\t\t\t\t\tMASTERDEBIT"):
+        browser = open_checkout(api, **overrides)
+        browser.pay(paymentBrand=None, card__number="5454545454545454")
+    paid = Payment.objects.get()
+    assert (paid.payment_type, paid.brand) == (kind, "MASTERDEBIT")
 
 
 def test_an_override_is_sent_when_a_checkout_is_created_and_not_later(api: Api, shop: Shop) -> None:

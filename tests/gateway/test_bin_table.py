@@ -183,6 +183,25 @@ def test_the_brand_of_a_number_is_one_that_the_table_says_it_carries(tmp_path: P
         assert detect_brand("4970100000000154", ["CARTEBANCAIRE"]) == "CARTEBANCAIRE"
 
 
+def test_a_card_of_a_kind_that_is_not_taken_is_one_of_its_scheme(tmp_path: Path) -> None:
+    """Who takes Mastercard took these cards before the table named their kind. Another scheme's are none."""
+    electron, debit, bancaire = "4200000000000000", "5454545454545454", "4970100000000154"
+    with write_bin_file(
+        tmp_path,
+        "420000\t\t\t\t\t\t\tVISAELECTRON",
+        "545454\t\t\t\t\t\t\tMASTERDEBIT",
+        "497010\t\t\t\t\t\t\tCARTEBANCAIRE",
+    ):
+
+        def detect(*taken: str) -> list[str | None]:
+            return [detect_brand(number, taken=taken) for number in (electron, debit, bancaire)]
+
+        assert detect() == ["VISAELECTRON", "MASTERDEBIT", "CARTEBANCAIRE"]
+        assert detect("VISA", "MASTER") == ["VISA", "MASTER", "CARTEBANCAIRE"]
+        assert detect("VISA", "MASTER", "MASTERDEBIT") == ["VISA", "MASTERDEBIT", "CARTEBANCAIRE"]
+        assert detect("AMEX") == ["VISAELECTRON", "MASTERDEBIT", "CARTEBANCAIRE"], "a refusal names what it is"
+
+
 def test_a_brand_that_a_row_names_twice_is_carried_once(tmp_path: Path) -> None:
     with write_bin_file(tmp_path, "497010\t\t\t\t\t\t\tVISA CARTEBANCAIRE VISA"):
         assert detect_carried_brands("4970100000000154") == ("VISA", "CARTEBANCAIRE")

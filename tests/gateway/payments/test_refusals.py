@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from gateway.connectors.routing import CONNECTORS
-from gateway.models import Payment
+from gateway.models import Merchant, Payment
+from tests.support.bin_files import write_bin_file
 from tests.support.client import payment
 from tests.support.fixtures import Shop
 
@@ -36,6 +39,19 @@ def test_a_refusal_names_what_was_sent_and_what_is_allowed(
     assert (error["name"], error["value"]) == (name, value)
     assert allowed in error["message"]
     assert not Payment.objects.exists()
+
+
+@pytest.mark.parametrize(("taken", "brand"), [(["MASTER"], "MASTER"), ([], "MASTERDEBIT")])
+def test_a_table_of_bins_refuses_no_card_that_its_channel_took_before(
+    shop: Shop, tmp_path: Path, taken: list[str], brand: str
+) -> None:
+    shop.channel.brands = taken
+    shop.channel.save()
+    Merchant.objects.filter(pk=shop.merchant.pk).update(dispatching=True)
+    card = payment(paymentBrand=None, card__number="5454545454545454")
+    with write_bin_file(tmp_path, "545454\t\t\t\t\t\t\tMASTERDEBIT"):
+        answers = [api.post("/v1/payments", card) for api in (shop.api, shop.api.as_entity(shop.merchant.entity_id))]
+    assert [(one.status, one.body.get("paymentBrand")) for one in answers] == [(200, brand)] * 2, answers
 
 
 def test_a_follow_up_whose_acquirer_cannot_be_sent_what_binds_it_is_not_made(

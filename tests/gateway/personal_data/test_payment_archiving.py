@@ -45,7 +45,7 @@ from gateway.models import (
     RiskDecision,
     Role,
 )
-from gateway.payments import follow_ups, payment_archive
+from gateway.payments import follow_ups, payment_archive, transaction_query
 from gateway.payments.authorization_expiry import expire_authorizations
 from gateway.payments.payment_archive import bring_chain_back
 from gateway.payments.transaction_query import TransactionQuery, find_transactions
@@ -505,6 +505,25 @@ def test_an_order_with_archived_and_newer_payments_is_answered_whole(
     assert [page(number) for number in (1, 2, 3)] == [([first, again], 2), ([third], 2), ([], 2)]
     assert page(1, linked=True) == ([first, capture, refund, again], 2)
     assert stranger.api.get("/v1/query", {"merchantTransactionId": "order-4711"}).body.get("payments", []) == []
+
+
+@pytest.mark.parametrize("linked", ["false", "true"])
+def test_a_chain_that_is_brought_back_while_its_order_is_read_is_listed_once(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, linked: str
+) -> None:
+    first, capture, refund = captured(shop)
+    assert later(monkeypatch) == 3
+    read = transaction_query._find_archived
+
+    def bring_back(query: TransactionQuery) -> list[Payment]:
+        found = read(query)
+        assert payment_archive.bring_chain_back(found[0].pk, shop.merchant.pk)
+        return found
+
+    monkeypatch.setattr(transaction_query, "_find_archived", bring_back)
+    asked = {"merchantTransactionId": "order-4711", "includeLinkedTransactions": linked}
+    listed = [one["id"] for one in shop.api.get("/v1/query", asked).body["payments"]]
+    assert listed == ([refund, capture, first] if linked == "true" else [first])
 
 
 def test_where_nothing_is_archived_an_unknown_id_asks_the_archive_nothing(

@@ -208,6 +208,45 @@ def test_a_stored_cards_link_is_told_where_no_agreement_was_made(shop: Shop, hos
     assert [parts(message).get("link") for message in host.seen("0200")] == [LINK, None]
 
 
+@pytest.mark.parametrize("begun_by", ["payment", "registration"])
+def test_an_agreement_with_an_id_of_the_merchants_own_has_the_link_of_its_first_payment(
+    shop: Shop, host: IsoHost, begun_by: str
+) -> None:
+    """Mastercard wants its link of each payment that the merchant initiates, whatever the merchant calls the
+    agreement."""
+    tell_link(host, LINK)
+    begins = {"standingInstruction__mode": "INITIAL", "standingInstruction__type": "UNSCHEDULED"}
+    begins |= {"standingInstruction__agreementId": "AGREEMENT1"}
+    if begun_by == "payment":
+        first = pay(shop, createRegistration="true", **mastercard(**begins))
+        registration = first.body["registrationId"]
+    else:
+        asked = {name.replace("__", "."): value for name, value in begins.items()}
+        first = shop.api.post("/v1/registrations", {**CARD, **MASTERCARD, "card.cvv": "123", **asked})
+        registration = first.id
+    assert first.body["standingInstruction"]["agreementId"] == "AGREEMENT1"
+    tell_link(host, OTHER_LINK)
+    pay_with(shop, registration, "DB", **MERCHANTS)
+    assert parts(host.seen("0200")[-1])["link"] == LINK
+    pay_with(shop, registration, "DB", **MERCHANTS, **{"standingInstruction.agreementId": "AGREEMENT1"})
+    assert parts(host.seen("0200")[-1])["link"] == LINK
+
+
+@pytest.mark.parametrize("sent", ["", "AGREEMENT1", OTHER_LINK])
+def test_the_check_of_a_card_that_comes_from_another_processor_is_no_first_transaction(
+    shop: Shop, host: IsoHost, sent: str
+) -> None:
+    """The link goes by what the merchant brought along, as the network's reference does."""
+    tell_link(host, LINK)
+    brought = {"recurringMigration.paymentType": "DB", "recurringMigration.connectorTxId1": "MCC1234560101"}
+    brought |= {"standingInstruction.agreementId": sent} if sent else {}
+    moved = shop.api.post("/v1/registrations", {**CARD, **MASTERCARD, "card.cvv": "123", **brought})
+    assert moved.status == 200, moved
+    pay_with(shop, moved.id, "DB", **MERCHANTS)
+    message = parts(host.seen("0200")[-1])
+    assert (message["network"], message.get("link", "")) == ("MCC1234560101", OTHER_LINK if sent == OTHER_LINK else "")
+
+
 def test_other_networks_and_ids_of_other_forms_are_no_links(shop: Shop, host: IsoHost) -> None:
     tell_link(host, LINK)
     begins = {"standingInstruction__mode": "INITIAL", "standingInstruction__type": "UNSCHEDULED"}
