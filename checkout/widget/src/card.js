@@ -260,7 +260,9 @@ export function cardPart(view, codes) {
     const words = /** @type {Element} */ (part.button.querySelector(".wpwl-button-text"));
     words.textContent = t(view.checkout.registration ? "save" : "payNow");
     // The first amount that a page writes makes the browser load its languages' data: 20 ms, in which a card can be typed.
-    if (!view.checkout.registration) afterPaint(() => (words.textContent = payWords(view)));
+    // What the page wrote there itself, in onReady, stays.
+    const before = words.textContent;
+    if (!view.checkout.registration) afterPaint(() => words.textContent === before && (words.textContent = payWords(view)));
     // Some channels take a card without its code, and the page may not want it either.
     part.cvv.node.hidden = !config.cvvRequired && options.requireCvv === false;
     brandChanged();
