@@ -6,6 +6,7 @@ Source: design goals, back office; Part A, Authentication, 2.
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 from django.contrib import admin
@@ -293,7 +294,8 @@ def test_a_page_that_is_opened_again_and_again_leaves_the_labels_of_its_form_as_
         assert {name: field.label for name, field in declared.items() if field.label is not before[name]} == {}
         assert str(kind.base_fields["operations"].label) == "Operations"
         # A page may make a form of its own of it.
-        assert str(type("Own", (kind,), {}).base_fields["operations"].label) == "Operations"
+        own: Any = type("Own", (kind,), {})
+        assert str(own.base_fields["operations"].label) == "Operations"
 
 
 def test_the_label_of_a_connectors_setting_is_its_name() -> None:
