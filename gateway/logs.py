@@ -32,6 +32,8 @@ def _report_error(_logger: WrappedLogger, _name: str, event: EventDict) -> Event
 REFUSALS_LOGGER: Final = "django.security."
 MAX_REFUSAL_CHARS: Final = 200
 _REFUSALS_MEMBERS: Final = ("logger", "timestamp", "_record", "_from_structlog")
+_OWN_FAULTS: Final = frozenset({"DisallowedRedirect", "SuspiciousFileOperation"})
+"""Kinds of what Django refuses that our own code did: to find it takes the stack."""
 
 
 def _shorten_refusal(_logger: WrappedLogger, _name: str, event: EventDict) -> EventDict:
@@ -45,7 +47,10 @@ def _shorten_refusal(_logger: WrappedLogger, _name: str, event: EventDict) -> Ev
     why = str(event["event"]).removeprefix("Forbidden (").partition("): ")[0]
     kept = {member: event[member] for member in _REFUSALS_MEMBERS if member in event}
     kind = name.removeprefix(REFUSALS_LOGGER)
-    return {**kept, "event": "suspicious_request", "level": "warning", "kind": kind, "why": why[:MAX_REFUSAL_CHARS]}
+    told = {**kept, "event": "suspicious_request", "kind": kind, "why": why[:MAX_REFUSAL_CHARS]}
+    if kind in _OWN_FAULTS:
+        return {**told, "level": event["level"], "exc_info": event.get("exc_info")}
+    return {**told, "level": "warning"}
 
 
 _SHARED: list[Processor] = [

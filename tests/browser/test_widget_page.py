@@ -230,6 +230,17 @@ def test_hooks_are_called_in_their_time(api: Api, site: str, shop_site: Shopfron
     assert widget.page.evaluate("sessionStorage.calls") == "onReady onChangeBrand before onAfterSubmit "
 
 
+def test_what_the_page_writes_on_the_pay_button_in_on_ready_stays(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """The amount is written after the first picture, so later than onReady."""
+    code = "widgetOptions.onReady = () => { document.querySelector('.wpwl-button-text').textContent = 'Order now' };"
+    widget = open_widget().open(shop_site.widget(site, checkout(api), code=code))
+    for _picture in range(2):
+        widget.page.evaluate("new Promise((end) => requestAnimationFrame(() => setTimeout(end)))")
+    expect(widget.pay).to_have_text("Order now")
+
+
 def test_an_amount_that_differs_from_the_checkout_s_is_told(
     api: Api, site: str, shop_site: Shopfront, open_widget: Open
 ) -> None:

@@ -7,7 +7,10 @@ import logging
 from typing import Any
 
 import pytest
-from django.test import Client
+from django.core.exceptions import DisallowedRedirect
+from django.core.handlers.exception import response_for_exception
+from django.http import HttpResponseRedirect
+from django.test import Client, RequestFactory
 
 from gateway.logs import MAX_REFUSAL_CHARS, build_logging_config
 
@@ -42,3 +45,15 @@ def test_what_a_stranger_makes_django_refuse_is_a_warning_without_stack_or_reque
         assert SECRET not in json.dumps(line)
         assert set(line) == {"event", "kind", "why", "level", "logger", "timestamp"}
         assert len(line["why"]) <= MAX_REFUSAL_CHARS
+
+
+def test_what_django_refuses_of_our_own_code_keeps_its_stack(caplog: pytest.LogCaptureFixture) -> None:
+    request = RequestFactory().get(f"/pay/{SECRET}")
+    with pytest.raises(DisallowedRedirect) as refused:
+        HttpResponseRedirect("ours:result")
+    with caplog.at_level(logging.INFO):
+        assert response_for_exception(request, refused.value).status_code == 400
+    (line,) = [render(record) for record in caplog.records if record.name.startswith("django.security.")]
+    assert (line["event"], line["kind"], line["level"]) == ("suspicious_request", "DisallowedRedirect", "error")
+    assert "test_logs.py" in line["exception"]
+    assert f"/pay/{SECRET}" not in json.dumps(line)

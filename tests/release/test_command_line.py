@@ -37,10 +37,12 @@ def call(*words: str, folder: Path, given: bytes = b"", **variables: str) -> sub
         (["listen", "--forward", "localhost:9000"], "'localhost:9000' is no address: http://localhost:9000/hook"),
         (["listen", "--forward", "http://[::1/"], "is no address"),
         (["listen", "--count", "0"], "'0' is no number of 1 or more"),
-        (["logs", "tail", "-n", "ten"], "'ten' is no number of 1 or more"),
+        (["logs", "tail", "-n", "ten"], "'ten' is no number of 0 or more"),
         (["trigger", "payment.paid"], "invalid choice: 'payment.paid'"),
         (["clock", "advance", "soon"], "'soon' is no duration: 90s, 30m, 12h, 28d"),
         (["--env", "nowhere.env", "clock", "show"], "nowhere.env cannot be read: No such file or directory"),
+        # As of tail: none of those that were, only those that come.
+        (["--env", "nowhere.env", "logs", "tail", "-n", "0"], "nowhere.env cannot be read"),
         (["--env", "latin.txt", "clock", "show"], "latin.txt cannot be read: it is no text in UTF-8"),
         (["--env", "open.env", "clock", "show"], "open.env cannot be read: a quotation mark has no end"),
         (["--env", "empty.env", "clock", "show"], "set BASE and TOKEN, or name a file"),

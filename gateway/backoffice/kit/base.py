@@ -11,6 +11,7 @@ follow the user's grants (gateway.access.permissions). A row outside them answer
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 from uuid import UUID
@@ -115,9 +116,14 @@ def _refuse_card_numbers(kind: type[ModelForm[Any]]) -> type[ModelForm[Any]]:
 def _capitalize_labels(kind: type[ModelForm[Any]]) -> None:
     """Begin the labels that a form declares with a capital letter, as Django does for those of a model's columns. A
     label that is not translated is a name, such as that of a connector's setting: it stays as it is."""
-    for each in kind.base_fields.values():
+    for name, each in kind.base_fields.items():
         if isinstance(each.label, Promise):
-            each.label = capfirst(each.label)
+            # A declared field is one object of all requests: its label would be wrapped by each of them.
+            own = copy.deepcopy(each)
+            own.label = capfirst(each.label)
+            kind.base_fields[name] = own
+            if name in kind.declared_fields:
+                kind.declared_fields[name] = own
 
 
 def name_channel_choices(field: ModelChoiceField[Any]) -> None:

@@ -6,6 +6,7 @@ Source: design goals, back office; Part A, Authentication, 2.
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 from django.contrib import admin
@@ -21,6 +22,7 @@ from gateway.backoffice.routing.rule_pages import DryRunForm
 from gateway.backoffice.schedules.retry_trial_pages import RetryTrialForm
 from gateway.backoffice.webhooks.webhook_forms import EndpointForm
 from gateway.models import (
+    AccessToken,
     AcquirerAccount,
     AuditEntry,
     Channel,
@@ -277,6 +279,23 @@ def test_labels_of_forms_begin_with_a_capital_letter() -> None:
     labels = [str(field.label) for fields in forms for field in fields.values() if isinstance(field.label, Promise)]
     assert len(labels) > 100
     assert [label for label in labels if label[:1].islower()] == []
+
+
+def test_a_page_that_is_opened_again_and_again_leaves_the_labels_of_its_form_as_they_were() -> None:
+    """Each opening wrapped the labels of declared fields once more, which made each next one twice as slow."""
+    boss = RequestFactory().get("/admin/")
+    boss.user = User.objects.create_superuser("boss")
+    page = admin.site._registry[AccessToken]
+    declared = page.form.declared_fields
+    before = {name: field.label for name, field in declared.items()}
+    assert isinstance(before["operations"], Promise)
+    for _time in range(2):
+        kind = page.get_form(boss)
+        assert {name: field.label for name, field in declared.items() if field.label is not before[name]} == {}
+        assert str(kind.base_fields["operations"].label) == "Operations"
+        # A page may make a form of its own of it.
+        own: Any = type("Own", (kind,), {})
+        assert str(own.base_fields["operations"].label) == "Operations"
 
 
 def test_the_label_of_a_connectors_setting_is_its_name() -> None:

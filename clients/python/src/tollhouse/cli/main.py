@@ -75,7 +75,7 @@ def _add_tools(commands: Any) -> None:
         dest="verb", required=True, metavar="VERB"
     )
     tailed = tail.add_parser("tail", help="the newest requests, and those that come")
-    tailed.add_argument("-n", type=parse_count, default=10, metavar="N", help="how many to begin with (10)")
+    tailed.add_argument("-n", type=parse_number, default=10, metavar="N", help="how many to begin with (10)")
     tailed.add_argument("--no-follow", action="store_true", help="end after these")
     clock = commands.add_parser("clock", help="the clock of the test environment")
     verbs = clock.add_subparsers(dest="verb", required=True, metavar="VERB")
@@ -98,6 +98,13 @@ def parse_duration(text: str) -> int:
     if found is None:
         raise argparse.ArgumentTypeError(f"{text!r} is no duration: 90s, 30m, 12h, 28d")
     return int(found[1]) * _UNITS[found[2] or "s"]
+
+
+def parse_number(text: str) -> int:
+    """A number of 0 or more."""
+    if not re.fullmatch("[0-9]{1,9}", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of 0 or more")
+    return int(text)
 
 
 def parse_count(text: str) -> int:
