@@ -233,7 +233,7 @@ def test_hooks_are_called_in_their_time(api: Api, site: str, shop_site: Shopfron
 def test_what_the_page_writes_on_the_pay_button_in_on_ready_stays(
     api: Api, site: str, shop_site: Shopfront, open_widget: Open
 ) -> None:
-    """The amount is written after the first picture, so later than onReady."""
+    """Words that a page writes into the button when the form is ready stay there."""
     code = "widgetOptions.onReady = () => { document.querySelector('.wpwl-button-text').textContent = 'Order now' };"
     widget = open_widget().open(shop_site.widget(site, checkout(api), code=code))
     for _picture in range(2):
