@@ -19,6 +19,7 @@ WHOLE = PrivateFacts(
     agreement_references={"initialTransactionId": "1"},
     approval_policy=ApprovalPolicy(review="000.400.000", avs={"N": "refuse"}, cvv={"U": "review"}),
     network_reference="MCC123",
+    transaction_link="AbCdEfGhIjKlMnOpQrStUv",
     refused_code="800.100.152",
     refused_details={"AcquirerResponse": "05"},
     whole_amount_only=True,
