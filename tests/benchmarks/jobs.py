@@ -133,6 +133,8 @@ def _load(channel: Any, registration: Any, count: int) -> None:
         {},
         reference="bench",
         network_reference="",
+        link="",
+        brand="VISA",
         at=now,
     )
     agreement.save(force_insert=True)
