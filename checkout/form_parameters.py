@@ -162,7 +162,7 @@ def _apply_type_override(pairs: ParameterPairs, prepared: PreparedValues) -> Par
     names = [brand]
     if not brand:
         brand = detect_brand_of_number(number if isinstance(number, Secret) else None)
-        # A table of BINs may know the kind of a card, for which the merchant need not have a word of its own.
+        # A table of BINs may name a debit brand that no override names: the override of its scheme's brand counts then.
         names = [brand, SCHEME_BY_VARIANT.get(brand or "")]
     overrides = (prepared.get(f"{OVERRIDE_TYPE_PREFIX}{name}]") for name in names)
     override = next((one for one in overrides if one), None)

@@ -118,7 +118,8 @@ MASTERCARD_BRANDS: Final = ("MASTER", "MASTERDEBIT", "MAESTRO")
 SCHEME_BY_VARIANT: Final[Mapping[str, str]] = MappingProxyType(
     {"VISADEBIT": "VISA", "VISAELECTRON": "VISA", "VPAY": "VISA", "MASTERDEBIT": "MASTER"}
 )
-"""A brand of one kind of a scheme's cards → the scheme's own: whoever takes the scheme can take these cards as such."""
+"""Brand of a kind of a scheme's cards (debit, say) → the scheme's brand: a merchant who does not list the kind
+takes such a card by the scheme's brand."""
 
 
 def find_brand(code: str) -> Brand | None:

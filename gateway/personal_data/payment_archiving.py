@@ -74,7 +74,7 @@ _ERASED: Final[Mapping[str, Any]] = {
     "merchant_memo": "", "means_sealed": None, "email_key": None, "name_keys": None, "duplicate_guard": None,
 }  # fmt: skip
 
-# A row that has changed since it was read, or that somebody holds, stays, and all of its batch with it.
+# If a row has changed since it was read, or another transaction has locked it, none of its batch is moved.
 _MOVE: Final = """
 WITH free AS (
     SELECT id FROM gateway_payment WHERE id = ANY(%(ids)s::uuid[]) ORDER BY id FOR UPDATE SKIP LOCKED

@@ -93,7 +93,7 @@ def test_a_dispute_tells_how_long_is_left_and_what_is_missing(clara: Client, cas
 def test_a_deadline_is_told_in_the_merchants_zone_and_in_the_readers(
     clara: Client, case: Chargeback, shop: Shop
 ) -> None:
-    """Whoever sits elsewhere answered an hour late."""
+    """Found in use: readers in another time zone took the deadline for an hour later than it was."""
     cache.clear()
     own = f"{case.due_at:%Y-%m-%d} 17:00 (UTC)"
     addresses = ("/admin/", LIST, f"{LIST}{case.pk}/change/")

@@ -455,7 +455,7 @@ def _build_list_query(listed: Mapping[str, str], **changes: str) -> str:
 
 
 def _resolve_entities(user: Any, values: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """The filters with the ids of a typed merchant and channel, and the names that are nobody's."""
+    """The filters with the ids of the typed merchant and channel, and the names that match none."""
     found, wrong = dict(values.items()), {}
     for name in entity_names.ENTITY_KINDS:
         text = found.get(name, "").strip()
