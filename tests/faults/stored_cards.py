@@ -18,7 +18,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from decimal import Decimal
 from typing import Any, Final
 
 import psycopg
@@ -192,7 +191,7 @@ class Shopper:
                 self._tell_of_token(stored.id)
             time.sleep(dice.uniform(*PAUSE_S))
             kind, name = dice.choice(("DB", "PA")), f"{order}-{turn}"
-            asked = {"amount": str(Decimal(dice.randint(1_000, 9_000)) / 100), "currency": "EUR", "paymentType": kind}
+            asked = {"amount": f"{dice.randint(1_000, 9_000) / 100:.2f}", "currency": "EUR", "paymentType": kind}
             asked |= {"testMode": "EXTERNAL", "merchantTransactionId": name}
             if not waits_for_file and dice.random() < OWN_SHARE:
                 asked |= _MIT

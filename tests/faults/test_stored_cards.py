@@ -5,6 +5,10 @@ Source: docs/decisions/0126, 0135; goals R1, R2.
 
 from __future__ import annotations
 
+import random
+import re
+import threading
+from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -14,8 +18,9 @@ import pytest
 from gateway.connectors.simulator.account_updater import RENEWED_NUMBERS
 from gateway.connectors.simulator.cards import CARDS_BY_NUMBER
 from tests.faults import audit, books, stored_cards
+from tests.faults.client import Answer
 from tests.faults.finding import DOUBLED, LOST, OPEN, OTHER_NUMBER, TWICE
-from tests.faults.stored_cards import CLOSED, NEW_NUMBER, PLAIN, Charge, Facts, Sent, StoredCard, Update
+from tests.faults.stored_cards import CLOSED, NEW_NUMBER, PLAIN, Charge, Facts, Sent, Shopper, StoredCard, Update
 from tests.faults.test_audit import A, B, booked, move, ours
 
 CARD = "c" * 32
@@ -137,3 +142,25 @@ def test_the_cards_are_those_of_the_test_data() -> None:
     assert RENEWED_NUMBERS["VISA"].endswith(stored_cards.RENEWED_LAST4)
     assert CLOSED in CARDS_BY_NUMBER
     assert Decimal(sum(weight for _, weight in stored_cards.CARDS)) == 100
+
+
+class ApprovingClient:
+    """Approves whatever is sent, and keeps the amounts."""
+
+    def __init__(self) -> None:
+        self.amounts: list[str] = []
+
+    def pay(self, key: str, fields: Mapping[str, str], target: str = "", path: str = "") -> Answer:
+        self.amounts += [fields["amount"]] if "amount" in fields else []
+        return Answer(status=200, body={"id": A, "amount": fields.get("amount", ""), "result": {"code": "000.000.000"}})
+
+
+def test_amounts_are_sent_as_the_api_wants_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With "19.7" a tenth of the charges were refused for their form, and put nothing under fire."""
+    monkeypatch.setattr(stored_cards, "PAUSE_S", (0.0, 0.0))
+    client: Any = ApprovingClient()
+    shopper = Shopper(client, random.Random(1), threading.Event())
+    for turn in range(40):
+        shopper.use_card(f"stored-{turn}", CLOSED)
+    assert len(client.amounts) > 100
+    assert [amount for amount in client.amounts if not re.fullmatch(r"\d+\.\d\d", amount)] == []
