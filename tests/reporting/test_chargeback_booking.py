@@ -197,6 +197,18 @@ def test_why_a_line_is_not_booked_is_said_and_a_broken_connection_is_no_such_rea
     assert Finding.objects.count() == 1
 
 
+def test_a_line_that_is_tried_again_in_vain_dates_its_own_exception_anew(shop: Shop) -> None:
+    own = institute()
+    for number in ("1", "2"):
+        take_in(csv([reversal(paid(shop, "60.00"), f"2{number}.00")]), own)
+    tried, other = Finding.objects.order_by("made_at")
+    Finding.objects.filter(pk=tried.pk).update(found="an earlier reason")
+    chargeback_booking.book_record(tried.record, BY)
+    assert Finding.objects.get(pk=tried.pk).found == chargeback_booking.NO_CHARGEBACK_TO_REVERSE
+    assert Finding.objects.get(pk=tried.pk).made_at > other.made_at
+    assert Finding.objects.get(pk=other.pk).made_at == other.made_at
+
+
 def test_a_reversal_that_comes_before_its_chargeback_is_entered_after_it(shop: Shop) -> None:
     payment = paid(shop, "60.00")
     take_in(csv([reversal(payment, "60.00"), disputed(payment, "60.00")]), institute())
