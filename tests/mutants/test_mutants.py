@@ -71,12 +71,16 @@ def test_a_planted_mutant_dies_and_one_that_changes_nothing_lives(monkeypatch: p
     with Trials(ROOT, url=server, imports=imports) as trials:
         near = {mutant: trials.try_near(mutant) for mutant in (wrong, same)}
         outcomes = near | {same: trials.try_far(same)}
+        monkeypatch.setattr("tests.mutants.trial.NEAR_LIMIT_S", 0.0)
+        stopped = trials.try_near(wrong)
+        assert trials.try_far(wrong).died, "near tests that were stopped are run again"
         folder = trials.copy
         assert (folder / LUHN).read_text() == wrong.before, "the copy is put back after each"
         assert trials.failing_without([outcomes[wrong].killer]) == set()
     assert not folder.exists()
     assert (outcomes[wrong].died, outcomes[same].died) == (True, False)
     assert (near[same].finished, outcomes[same].finished) == (False, True), "far tests were still to be tried"
+    assert (stopped.died, stopped.finished) == (False, False)
     assert outcomes[wrong].killer.startswith("tests/gateway/test_brands.py::")
     assert command.report(outcomes, 2, out) == 1
     assert command.report({wrong: outcomes[wrong]}, 1, out) == 0

@@ -31,6 +31,9 @@ SMALL = "tests/gateway/payments/test_store.py"
 OK, NO_TESTS = 0, 5
 KILLER = re.compile(r"^(?:FAILED|ERROR) (tests/.+?)(?: - .*)?$", re.MULTILINE)
 _TRIED = "mutant"
+NEAR_LIMIT_S = 60.0
+"""Most mutants die within seconds. One that lives so long is left to the far pass: the whole sample is looked at before
+the longest of its tests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +60,8 @@ class Trials:
         self._temporary = self._folder / "tmp"
         self._postgres = Postgres(self._folder, url=url, durable=False)
         self._warm: subprocess.Popen[str] | None = None
+        self._cut: set[Mutant] = set()
+        """Those whose near tests were stopped by NEAR_LIMIT_S."""
 
     def __enter__(self) -> Trials:
         with contextlib.suppress(ValueError):  # not in a thread
@@ -76,7 +81,7 @@ class Trials:
 
     def __exit__(self, *_: object) -> None:
         if self._warm is not None:
-            self._warm.kill()
+            self._warm.terminate()  # it stops its fork, which holds the same pipe
             self._warm.communicate()
         self._postgres.stop()
         data = self._folder / "postgres"
@@ -87,24 +92,36 @@ class Trials:
     def try_near(self, mutant: Mutant) -> Outcome:
         """Most mutants die by a test that is near, in seconds; what lives is not done (``finished``)."""
         near, _ = stages(self.copy, mutant.module)
-        outcome = self.try_source(mutant.module, mutant.after, near)
+        outcome = self.try_source(mutant.module, mutant.after, near, limit_s=NEAR_LIMIT_S)
+        if not outcome.died and not outcome.finished:
+            self._cut.add(mutant)
         return outcome if outcome.died else replace(outcome, finished=False)
 
     def try_far(self, mutant: Mutant) -> Outcome:
         """What lived through the near tests: minutes."""
         near, far = stages(self.copy, mutant.module)
-        return self.try_source(mutant.module, mutant.after, far, alone=near[0])
+        tests = [*near, *far] if mutant in self._cut else far
+        return self.try_source(mutant.module, mutant.after, tests, alone=near[0])
 
-    def try_source(self, module: str, after: str, tests: Sequence[list[str]], alone: Sequence[str] = ()) -> Outcome:
+    def try_source(
+        self,
+        module: str,
+        after: str,
+        tests: Sequence[list[str]],
+        alone: Sequence[str] = (),
+        limit_s: float = LIMIT_S,
+    ) -> Outcome:
         """``tests``: one run after the other, until one fails. What lived in forks through all of them is tried with
         ``alone`` in a process of its own: there a change shows that acts when the module is imported."""
         started = time.monotonic()
         code: int | None = OK
         in_forks = True
         for each in tests:
-            forked = self._in_fork(module, after, each) if in_forks else None
-            in_forks = forked is not None
-            code = forked if forked is not None else self._alone(module, after, each)
+            left_s = limit_s - (time.monotonic() - started) if limit_s < LIMIT_S else limit_s
+            tried, code = self._in_fork(module, after, each, left_s) if in_forks else (False, None)
+            in_forks = tried
+            if not tried:
+                code = self._alone(module, after, each, left_s)
             if code not in (OK, NO_TESTS):
                 break
         else:
@@ -123,23 +140,29 @@ class Trials:
             return set()
         return set(KILLER.findall(self.output.read_text(errors="replace")))
 
-    def _in_fork(self, module: str, after: str, tests: list[str]) -> int | None:
-        """pytest's status; None if the mutant cannot be tried there, or the run was stopped."""
+    def _in_fork(self, module: str, after: str, tests: list[str], limit_s: float) -> tuple[bool, int | None]:
+        """Whether the mutant could be tried there, and pytest's status; None: it was stopped."""
         warm = self._warm
         assert warm is not None
         assert warm.stdin is not None
         assert warm.stdout is not None
         self._fresh_database()
-        request: Request = {"module": module, "after": after, "arguments": ["-x", *tests], "output": str(self.output)}
+        request: Request = {
+            "module": module,
+            "after": after,
+            "arguments": ["-x", *tests],
+            "output": str(self.output),
+            "limit_s": limit_s,
+        }
         print(json.dumps(request), file=warm.stdin, flush=True)
         answer: Answer = json.loads(warm.stdout.readline())
-        return answer["code"] if answer["tried"] else None
+        return answer["tried"], answer["code"]
 
-    def _alone(self, module: str, after: str, tests: list[str]) -> int | None:
+    def _alone(self, module: str, after: str, tests: list[str], limit_s: float = LIMIT_S) -> int | None:
         with _written(self.copy / module, after):
-            return self._pytest(["-x", *tests])
+            return self._pytest(["-x", *tests], limit_s=limit_s)
 
-    def _pytest(self, arguments: list[str], *, fresh: bool = True) -> int | None:
+    def _pytest(self, arguments: list[str], *, fresh: bool = True, limit_s: float = LIMIT_S) -> int | None:
         if fresh:
             self._fresh_database()
         limited = f'ulimit -t {LIMIT_CPU_S}; exec "$@"'
@@ -154,7 +177,7 @@ class Trials:
                 start_new_session=True,
             )
             try:
-                return child.wait(LIMIT_S)
+                return child.wait(limit_s)
             except subprocess.TimeoutExpired:
                 return None
             finally:

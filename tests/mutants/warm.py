@@ -34,12 +34,14 @@ PROJECT = ("chargebacks", "checkout", "gateway", "reporting", "config")
 
 
 class Request(TypedDict):
-    """``module``: its path; ``after``: its changed source; ``arguments``: of pytest; ``output``: of pytest, a file."""
+    """``module``: its path; ``after``: its changed source; ``arguments``: of pytest; ``output``: of pytest, a file;
+    ``limit_s``: when it is stopped."""
 
     module: str
     after: str
     arguments: list[str]
     output: str
+    limit_s: float
 
 
 class Answer(TypedDict):
@@ -52,6 +54,7 @@ class Answer(TypedDict):
 def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # _wait stops the fork
     var = _import(sys.argv[1:])
     print(json.dumps("ready"), file=answers, flush=True)
     for line in sys.stdin:
@@ -87,7 +90,7 @@ def _answer(request: Request, var: Path | None) -> Answer:
     child = os.fork()
     if not child:
         _try(request, changed, texts, var)
-    status = _wait(child)
+    status = _wait(child, request["limit_s"])
     return {"tried": status != NOT_HERE, "code": status}
 
 
@@ -95,8 +98,8 @@ NOT_HERE = 97
 """The status of a fork that could not put its mutant in place."""
 
 
-def _wait(child: int) -> int | None:
-    until, status = time.monotonic() + LIMIT_S, None
+def _wait(child: int, limit_s: float) -> int | None:
+    until, status = time.monotonic() + limit_s, None
     try:
         while status is None and time.monotonic() < until:
             time.sleep(0.02)
