@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gateway.core import document as d
-from gateway.risk.rule_sets import MAX_RISK_RULES, parse_rule_set, rule_set_from_document
+from gateway.risk.rule_sets import MAX_RISK_RULES, RuleSet, parse_rule_set, rule_set_from_document
 
 WHEN = {"kind": "field", "field": "card.bin", "is": ["420000"]}
 
@@ -29,6 +29,18 @@ def test_a_stored_rule_set_has_its_key_and_its_version() -> None:
     assert (found.key, found.version, found.start, found.review_from, found.decline_from) == ("web", 0, 5, 50, 80)
     numbered = found.numbered("app", 7)
     assert (numbered.key, numbered.version, numbered.rules) == ("app", 7, found.rules)
+
+
+def test_what_a_set_may_leave_out_has_no_effect() -> None:
+    found = rule_set_from_document({"key": "web"})
+    assert found == RuleSet(key="web")
+    assert rule_set_from_document({"key": "web", "title": "Shop", "active": True}) == found
+
+
+@pytest.mark.parametrize("title", ["x" * 101, 7])
+def test_a_title_is_a_text_of_a_hundred_letters_at_most(title: object) -> None:
+    _, faults = d.parse_document(parse_rule_set, document(title=title))
+    assert [fault.path for fault in faults] == ["title"]
 
 
 @pytest.mark.parametrize(

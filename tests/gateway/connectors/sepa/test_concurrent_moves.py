@@ -17,6 +17,7 @@ from gateway.connectors.sepa.connector import SEPA
 from gateway.core import clock
 from gateway.db.statement import execute_sql
 from gateway.models import BankFile, BankMessage, BankOrder, BankOrderEvent, SepaMandate
+from gateway.payments import bank_order_outcomes
 from tests.support import sepa
 from tests.support.client import Answer
 from tests.support.fixtures import Shop
@@ -104,6 +105,14 @@ def test_a_message_that_waits_for_another_mover_is_judged_by_the_state_that_it_f
         (State.BOOKED, ""),
         (State.RETURNED, "MD06"),
     ]
+
+
+def test_an_event_that_another_worker_has_applied_is_not_counted_again(banked: Shop, outbox: Path) -> None:
+    filed(banked, "92.00")
+    assert collection_finality.finalize_due_collections() == 1
+    assert bank_order_outcomes.apply_bank_order_events() == 1
+    read_before = BankOrderEvent.objects.select_related("order").get()
+    assert not bank_order_outcomes._apply_event(read_before)
 
 
 @pytest.mark.parametrize("committed", [True, False])
