@@ -326,7 +326,7 @@ def test_the_openapi_document_is_served_with_an_etag_and_without_cors() -> None:
     assert (again.status_code, again.content) == (304, b"")
     assert client.get("/v1/openapi.json", headers={"If-None-Match": '"other"'}).status_code == 200
     wrong = client.post("/v1/openapi.json")
-    assert (wrong.status_code, wrong["Allow"], wrong.json()["result"]["code"]) == (405, "GET", "200.300.403")
+    assert (wrong.status_code, wrong["Allow"], wrong.json()["result"]["code"]) == (405, "GET, HEAD", "200.300.403")
 
 
 # --- samples -------------------------------------------------------------------------------------------------------
