@@ -152,7 +152,7 @@ def test_the_checkout_that_is_run_is_put_into_the_lines_of_the_page(
     text = lines.inner_text()
     assert (len(text.splitlines()), "{" in text) == (15, False)
     (made,) = re.findall('checkoutId=([^"]+)"', text)
-    assert committed.api.get(f"/v1/checkouts/{made}/payment").code == "000.200.100"
+    assert committed.api.get(f"/v1/checkouts/{made}/payment").code == "000.200.000"
     assert re.search('integrity="sha384-[^"]{64}"', text)
 
 
