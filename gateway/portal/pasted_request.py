@@ -99,7 +99,7 @@ def _parse_curl(text: str) -> PastedRequest:
     body = "&".join(_encode_data(option, value) for option, value in options if option in _DATA)
     has_token = bool(_find_values(options, "--oauth2-bearer"))
     has_token = has_token or any(map(_BEARER.match, _find_values(options, "-H", "--header")))
-    called = _find_values(options, "-X", "--request")[-1:] + ["HEAD"] * bool(_find_values(options, "-I", "--head"))
+    called = _find_values(options, "-X", "--request")[-1:]
     if _find_values(options, "-G", "--get"):
         address = f"{url[0]}{'&' if '?' in url[0] else '?'}{body}"
         return _build_request((called or ["GET"])[0], address, "", has_token=has_token)
@@ -158,7 +158,7 @@ def _build_request(method: str, url: str, body: str, *, host: str = "", has_toke
     if sent[:1] in ("{", "[", "<"):
         raise UnreadableRequestError("its body is JSON or XML, which is refused here: send form parameters, a=1&b=2")
     return PastedRequest(
-        method=method.upper(),
+        method="GET" if method.upper() == "HEAD" else method.upper(),  # the same question, whose answer can be read
         path=parts.path,
         host=host or parts.netloc,
         body=sent.replace(" ", "+"),

@@ -132,7 +132,8 @@ CURL_COMMANDS: dict[str, Any] = {
         "old.example",
         [["@x", "1"], ["b", "1 2"], ["c=3", ""]],
     ],
-    "curl -I https://old.example/p": ["HEAD", "/p", "old.example", []],
+    "curl -I https://old.example/p": ["GET", "/p", "old.example", []],
+    "HEAD /p HTTP/1.1\nHost: old.example": ["GET", "/p", "old.example", []],
     "curl https://old.example/p --data-urlencode card@file": "--data-urlencode names a file: paste what is in it",
     "curl https://old.example/p --json '{}'": "--json sends JSON, which is refused here: send form parameters with -d",
     'POST /v1/payments HTTP/1.1\n\n{"amount": 1}': (
