@@ -226,7 +226,8 @@ class ShopperApiView(CheckoutApiView):
                 build_envelope(AWAITING_SHOPPER_CODE, context.trace.ndc, **passed_over),
                 headers=context.headers,
             )
-        session.mark_result_fetched(row)
+        if request.META["REQUEST_METHOD"] == "GET":  # HEAD has not read it
+            session.mark_result_fetched(row)
         status, body = build_payment_response(row.payment, context, renderer=self.renderer)
         return Response(body | passed_over, status=status, headers=context.headers)
 
@@ -277,7 +278,7 @@ class PublicApiView(CheckoutApiView):
 
     @property
     def allowed_methods(self) -> list[str]:
-        return ["GET"]
+        return ["GET", "HEAD"]
 
     def get(self, request: Request, target: str) -> HttpResponse:
         row = session.find_checkout(target)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
 from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
+from django.utils.html import escape
+from django.utils.safestring import SafeString, mark_safe
 from django.views.decorators.http import require_safe
 
 from checkout import csp
@@ -14,6 +17,17 @@ from checkout.demo.page_source import render_page_source
 from gateway import widget_hash
 from gateway.core import brands
 from gateway.portal.views import render_document
+
+_PLACEHOLDERS: Final = {"{checkout id}": "id", "{integrity}": "integrity"}
+"""What is replaced in the page's lines → its name in the answer that has it."""
+
+
+def _mark_placeholders(source: str) -> SafeString:
+    """The lines as HTML; "Run" beside the sample that makes a checkout fills its answer in."""
+    shown = str(escape(source))
+    for placeholder, name in _PLACEHOLDERS.items():
+        shown = shown.replace(placeholder, f'<span data-answer="{name}">{placeholder}</span>')
+    return mark_safe(shown)  # noqa: S308 - escaped above
 
 
 @require_safe
@@ -31,7 +45,7 @@ def widget_guide_view(request: HttpRequest) -> HttpResponse:
     return render_document(
         request,
         "widget",
-        source=render_page_source(settings.GATEWAY_BASE_URL, live=settings.IS_LIVE),
+        source=_mark_placeholders(render_page_source(settings.GATEWAY_BASE_URL, live=settings.IS_LIVE)),
         csp=strict,
         csp_with_own_styles=with_own_styles,
         chosen=chosen,

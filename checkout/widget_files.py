@@ -189,6 +189,6 @@ def _compress(content: bytes) -> bytes:
 def _build_wrong_method(request: HttpRequest) -> HttpResponse | None:
     if request.method in ("GET", "HEAD"):
         return None
-    answer = build_plain_response(405, WRONG_METHOD_CODE, "this path takes GET")
-    answer["Allow"] = "GET"
+    answer = build_plain_response(405, WRONG_METHOD_CODE, "this path takes GET, HEAD")
+    answer["Allow"] = "GET, HEAD"
     return answer

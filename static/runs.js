@@ -4,6 +4,7 @@
 
 const ENTITY_KEY = "tollhouse.entityId";
 const READER = "/admin/docs/reader";
+const CHECKOUT_SAMPLE = "checkout";
 const TIMELINE_PAUSES_MS = [0, 1500, 3000, 6000];
 
 /** @typedef {{ channels: {entityId: string, name: string}[] | null, csrf: string, notRun: string[] }} Reader */
@@ -136,6 +137,17 @@ async function showTimeline(place, payment) {
   }
 }
 
+/** The places of the page that wait for members of this sample's answer: `id` and `integrity` in the lines of pay.html.
+ * @param {HTMLElement} panel @param {HTMLElement} shown @param {string} sample */
+function fillIn(panel, shown, sample) {
+  const places = /** @type {HTMLElement[]} */ (Array.from(document.querySelectorAll("[data-answer]")));
+  if (sample !== CHECKOUT_SAMPLE || !places.length) return;
+  const answer = JSON.parse(shown.querySelector("code")?.textContent || "{}");
+  if (!answer.id) return;
+  for (const place of places) place.textContent = answer[String(place.dataset.answer)] || place.textContent;
+  panel.append(make("p", "run-line", "pay.html above has this checkout now: copy it, and open it in a browser."));
+}
+
 /** Whether the answer is the one of the table, and the way on for the shopper.
  * @param {HTMLElement} panel @param {{ promise: { name: string, value: string, kept: boolean } | null, redirect: string }} told */
 function addPromise(panel, told) {
@@ -171,7 +183,9 @@ async function run(panel, button, reader, what) {
     for (const one of runs.slice(0, -1)) panel.append(make("p", "run-line", `First: ${one.title}, ${one.status} ${one.code}`));
     if (!told.complete) panel.append(make("p", "run-line", "A request that the sample builds on was refused:"));
     addPromise(panel, told);
-    panel.append(showAnswer(runs[runs.length - 1]));
+    const shown = showAnswer(runs[runs.length - 1]);
+    panel.append(shown);
+    if (told.complete) fillIn(panel, shown, what.sample);
     if (told.payment) {
       const place = make("div", "run-timeline");
       const title = make("p", "run-line", "What happened: ");

@@ -18,10 +18,13 @@ from config.clients.document import (
     list_parameter_models,
 )
 from gateway.catalogue.openapi import build_openapi
+from gateway.portal import pasted_request
 
 GENERATED_NOTICE: Final = "Generated from the OpenAPI document by `make clients`. Do not edit."
 _BASE_URL: Final = "https://gateway.example"
 _PYTHON: Final = "python/src/tollhouse"
+_PASTED_REQUEST: Final = Path(pasted_request.__file__)
+_COPY_NOTICE: Final = "# A copy of gateway/portal/pasted_request.py, by `make clients`. Do not edit.\n"
 
 
 def render_generated_files(root: Path) -> dict[str, str]:
@@ -34,6 +37,7 @@ def render_generated_files(root: Path) -> dict[str, str]:
         f"{_PYTHON}/parameters.py": _render_python_parameters(parameters),
         f"{_PYTHON}/_constants.py": _render_python_constants(maps),
         **_render_synchronous(root),
+        f"{_PYTHON}/cli/_pasted_request.py": _COPY_NOTICE + _PASTED_REQUEST.read_text(encoding="utf-8"),
         "javascript/models.d.cts": _render_typescript(answers, parameters),
         "javascript/constants.cjs": _render_javascript_constants(maps),
         **{f"php/src/Model/{model.name}.php": _render_php_answer(model) for model in answers},

@@ -75,18 +75,23 @@ class ApiView(APIView):  # type: ignore[misc]  # DRF has no type hints
 
     @property
     def allowed_methods(self) -> list[str]:
-        return sorted(self.endpoints)
+        return sorted({*self.endpoints, *(["HEAD"] if "GET" in self.endpoints else [])})
 
     @property
     def default_response_headers(self) -> dict[str, str]:
         return {}
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        sent = request.method
+        if sent == "HEAD" and "GET" in self.allowed_methods:
+            # Whoever sends the answer leaves its body out. RFC 9110, 9.3.2; docs/decisions/0146.
+            request.method = "GET"
         endpoint = self.endpoints.get(request.method or "")
         name = endpoint.name if endpoint is not None else "other"
         with tracing.trace_span(f"request {name}", ndc=lambda: self.trace.ndc, operation=name) as span:
             response = super().dispatch(request, *args, **kwargs)
             span.set(status=response.status_code)
+            request.method = sent
             return response
 
     def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:

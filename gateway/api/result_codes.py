@@ -22,7 +22,7 @@ class ResultCodesView(ApiView):
 
     @property
     def allowed_methods(self) -> list[str]:
-        return ["GET"]
+        return ["GET", "HEAD"]
 
     def get(self, request: Request) -> Response:
         codes = [

@@ -18,12 +18,8 @@ from gateway.api import health
 from gateway.core import clock
 from gateway.models import TimerRun, WebhookDelivery
 from gateway.portal import navigation, self_test
-from gateway.portal.migration_check import (
-    UnreadableRequestError,
-    check_request,
-    hide_pasted_secrets,
-    parse_pasted_request,
-)
+from gateway.portal.migration_check import check_request, hide_pasted_secrets, read_pasted_request
+from gateway.portal.pasted_request import UnreadableRequestError
 from gateway.portal.views import render_docs_page, render_document
 from gateway.timers import registry
 
@@ -54,7 +50,7 @@ def migration_guide_view(request: HttpRequest) -> HttpResponse:
     report, fault = None, ""
     if pasted.strip():
         try:
-            report = check_request(parse_pasted_request(pasted), strict=strict, threeds=threeds)
+            report = check_request(read_pasted_request(pasted), strict=strict, threeds=threeds)
         except UnreadableRequestError as error:
             fault = str(error)
     return render_document(

@@ -183,7 +183,7 @@ class _DocsTree(Treeprocessor):
 
 
 def _mark_heads(table: ET.Element) -> None:
-    """Heads name their columns, for readers and for the rows of a phone. One without words is none."""
+    """Heads name their columns, for readers and for the rows of a phone. The corner above the rows' names is none."""
     heads = list(table.iter("th"))
     titles = ["".join(cell.itertext()) for cell in heads]
     for cell, title in zip(heads, titles, strict=True):
@@ -191,8 +191,6 @@ def _mark_heads(table: ET.Element) -> None:
             cell.set("scope", "col")
         else:
             cell.tag = "td"
-    if not any(titles) and (head := table.find("thead")) is not None:
-        table.remove(head)
     for row in table.iter("tr"):
         for title, cell in list(zip(titles, row, strict=False))[1:]:
             if cell.tag == "td" and title and len(titles) > 2:

@@ -7,11 +7,9 @@ needs the channel (brands, accounts, limits) shows when the request is sent; `to
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
-from urllib.parse import quote_plus, urlsplit
 
 from gateway.api.base_view import decode_form
 from gateway.api.errors import ApiError
@@ -22,30 +20,12 @@ from gateway.catalogue.typed_pairs import ParameterPairs
 from gateway.core import clock
 from gateway.core.masking import mask_text
 from gateway.core.spelling import find_closest_name
+from gateway.portal.pasted_request import PastedRequest, UnreadableRequestError, parse_pasted_request
 
 MAX_CHECKED_CHARS: Final = 6_000
 """Characters of a pasted request; a form without sign-in has a few more bytes."""
 MAX_CHECKED_PARAMETERS: Final = 200
 
-_DATA: Final = ("-d", "--data", "--data-raw", "--data-ascii", "--data-binary", "--data-urlencode")
-_WITH_VALUE: Final = (
-    "-H",
-    "--header",
-    "-X",
-    "--request",
-    "-u",
-    "--user",
-    "-o",
-    "--output",
-    "-A",
-    "--user-agent",
-    "--url",
-    *_DATA,
-)
-_FORM: Final = ("-F", "--form")
-_SHORT_OPTIONS: Final = re.compile("-([a-zA-Z#]*?)([dHXuoAF])(.*)", re.DOTALL)
-"""Flags without a value, one option with a value, and its value where it is attached: `-sSXPOST`."""
-_START_LINE: Final = re.compile(r"(GET|POST|DELETE|PUT|PATCH)\s+(\S+)(?:\s+HTTP/[\d.]+)?\s*(?:\n|$)")
 _CREDENTIALS: Final = {
     "authentication.userId": "leave it out: an access token says who you are",
     "authentication.password": "leave it out: an access token says who you are",
@@ -65,21 +45,6 @@ _SECRET: Final = re.compile(
 )
 _SHOWN: Final = {"number": "4200000000000000", "code": "123", "login": "…", "token": "$TOKEN"}
 """What the form shows instead of a secret of this kind."""
-
-
-class UnreadableRequestError(Exception):
-    """The text is no request of an HTTP client."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PastedRequest:
-    """A request as it was pasted. ``body``: its form, still encoded."""
-
-    method: str
-    path: str
-    host: str
-    body: str
-    has_token: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,97 +69,11 @@ class MigrationReport:
     changes: list[str] = field(default_factory=list)
 
 
-def parse_pasted_request(text: str) -> PastedRequest:
-    """Read a curl command, an HTTP message or a form body. Raises UnreadableRequestError."""
-    text = text.replace("\r\n", "\n").strip()
+def read_pasted_request(text: str) -> PastedRequest:
+    """Read what was pasted into the form. Raises UnreadableRequestError."""
     if len(text) > MAX_CHECKED_CHARS:
         raise UnreadableRequestError(f"it has {len(text):,} characters; {MAX_CHECKED_CHARS:,} are read")
-    if text.startswith("curl"):
-        return _parse_curl(text)
-    if found := _START_LINE.match(text):
-        head, _, body = text.partition("\n\n")
-        host = re.search(r"(?mi)^host:\s*(\S+)", head)
-        token = re.search(r"(?mi)^authorization:\s*bearer ", head) is not None
-        return _build_request(found[1], found[2], body.strip(), host=host[1] if host else "", has_token=token)
-    if "=" in text:
-        # A body over several lines; a value may have spaces of its own.
-        return _build_request("POST", "/v1/payments", "&".join(filter(None, map(str.strip, text.split("\n")))))
-    raise UnreadableRequestError("paste a curl command, an HTTP message (POST /v1/payments …) or a form body (a=1&b=2)")
-
-
-def _parse_curl(text: str) -> PastedRequest:
-    method, url, data, as_query, has_token = "", "", [], False, False
-    for name, value in _list_curl_options(text):
-        if name in _DATA:
-            data.append(_encode_data(name, value))
-        elif name in _FORM:
-            raise UnreadableRequestError(f"{name} sends multipart/form-data, which is refused here: send it with -d")
-        elif name in ("-X", "--request"):
-            method = value
-        elif name in ("-H", "--header"):
-            has_token = has_token or value.lower().startswith("authorization: bearer")
-        elif name == "--url":
-            url = value
-        as_query = as_query or name == "--get" or re.fullmatch("-[a-zA-Z]*G[a-zA-Z]*", name) is not None
-    if not url:
-        raise UnreadableRequestError("the curl command has no address")
-    body = "&".join(data)
-    if as_query:
-        return _build_request("GET", f"{url}{'&' if '?' in url else '?'}{body}", "", has_token=has_token)
-    return _build_request(method or ("POST" if body else "GET"), url, body, has_token=has_token)
-
-
-def _list_curl_options(text: str) -> Iterator[tuple[str, str]]:
-    """The options of a curl command with their values; its address is ``--url``. Raises UnreadableRequestError."""
-    try:
-        words = _separate_options(shlex.split(text.replace("\\\n", " "))[1:])
-    except ValueError as fault:
-        raise UnreadableRequestError(f"the curl command cannot be read: {str(fault).lower()}") from None
-    for word in words:
-        name, sign, value = word.partition("=") if word.startswith("--") else (word, "", "")
-        if name in _WITH_VALUE:
-            yield name, value if sign else next(words, "")
-        elif word.startswith("-"):
-            yield name, ""
-        elif "/" in word:  # not the value of an option that is not known here
-            yield "--url", word
-
-
-def _separate_options(words: Iterable[str]) -> Iterator[str]:
-    """``words`` with short options apart from each other and from their value: `-X`, `POST` for `-XPOST`."""
-    for word in words:
-        found = _SHORT_OPTIONS.fullmatch(word) if word[:2] != "--" else None
-        if found is None:
-            yield word
-            continue
-        yield from (f"-{flag}" for flag in found[1])
-        yield f"-{found[2]}"
-        if found[3]:
-            yield found[3]
-
-
-def _encode_data(option: str, value: str) -> str:
-    if value.startswith("@"):
-        raise UnreadableRequestError(f"{option} names a file: paste what is in it")
-    if option != "--data-urlencode":
-        return value
-    name, _, text = value.partition("=")
-    return f"{name}={quote_plus(text)}"
-
-
-def _build_request(method: str, url: str, body: str, *, host: str = "", has_token: bool = False) -> PastedRequest:
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        raise UnreadableRequestError("its address cannot be read") from None
-    sent = body or parts.query
-    return PastedRequest(
-        method=method.upper(),
-        path=parts.path,
-        host=host or parts.netloc,
-        body=sent.replace(" ", "+"),
-        has_token=has_token,
-    )
+    return parse_pasted_request(text)
 
 
 def check_request(request: PastedRequest, *, strict: bool = False, threeds: bool = False) -> MigrationReport:

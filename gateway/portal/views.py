@@ -167,19 +167,22 @@ def search_view(request: HttpRequest) -> HttpResponse:
     query = request.GET.get("q", "")
     if address := find_request_page(query):
         return HttpResponseRedirect(address)
-    if refused := _refuse_search(query):
-        return refused
+    if not _may_search(query):
+        page = render_docs_page(request, "docs/search.html", "search", query=query, busy=True)
+        page["Refresh"] = str(SEARCH_RETRY_AFTER_S)
+        return _refuse_search(page)
     return render_docs_page(
         request, "docs/search.html", "search", query=query, found=search_docs(query, live=settings.IS_LIVE)
     )
 
 
-def _refuse_search(query: str) -> HttpResponse | None:
-    """The refusal of a search while this process has searched as much as it may, or makes its index and enough wait for
-    that; None: go ahead."""
-    if not query.strip() or (spend_search() and wait_for_search_index(settings.IS_LIVE)):
-        return None
-    refusal = JsonResponse({"found": [], "message": "Too many searches at a time: try again in a second."}, status=429)
+def _may_search(query: str) -> bool:
+    """False while this process has searched as much as it may, or makes its index and enough wait for that."""
+    return not query.strip() or (spend_search() and wait_for_search_index(settings.IS_LIVE))
+
+
+def _refuse_search(refusal: HttpResponse) -> HttpResponse:
+    refusal.status_code = 429
     refusal["Retry-After"] = str(SEARCH_RETRY_AFTER_S)
     return refusal
 
@@ -196,8 +199,8 @@ def search_json_view(request: HttpRequest) -> HttpResponse:
             "url": address,
         }
         return JsonResponse({"found": [hit]})
-    if refused := _refuse_search(query):
-        return refused
+    if not _may_search(query):
+        return _refuse_search(JsonResponse({"found": [], "message": "Too many searches at a time: try again."}))
     found = search_docs(query, live=settings.IS_LIVE)
     hits = [{"title": e.title, "kind": e.kind, "text": e.text, "url": e.url} for e in found]
     return JsonResponse({"found": hits})
@@ -259,8 +262,8 @@ def _build_document(base_url: str, environment: str) -> tuple[bytes, str]:
 def openapi_view(request: HttpRequest) -> HttpResponse:
     """The API as OpenAPI 3.1: the same bytes for everyone, with an ETag."""
     if request.method not in ("GET", "HEAD"):
-        answer = build_plain_response(405, WRONG_METHOD_CODE, "this path takes GET")
-        answer["Allow"] = "GET"
+        answer = build_plain_response(405, WRONG_METHOD_CODE, "this path takes GET, HEAD")
+        answer["Allow"] = "GET, HEAD"
         return answer
     body, etag = _build_document(settings.GATEWAY_BASE_URL, settings.GATEWAY_ENVIRONMENT)
     response = HttpResponse(body, content_type="application/json; charset=utf-8")

@@ -138,6 +138,24 @@ def test_a_sample_is_run_and_its_timeline_shown(site: str, open_page: Open, comm
         assert not [one for one in found.response["violations"] if one["impact"] in ("serious", "critical")], scheme
 
 
+def test_the_checkout_that_is_run_is_put_into_the_lines_of_the_page(
+    site: str, open_page: Open, committed: Shop
+) -> None:
+    """Nothing is filled in by hand: the lines are copied as they stand."""
+    page = open_page()
+    sign_in(page, site, signed_in(person("dev", Role.DEVELOPER, committed.merchant)))
+    page.goto(f"{site}/docs/widget")
+    lines = page.get_by_label("pay.html", exact=True)
+    expect(lines).to_contain_text("checkoutId={checkout id}")
+    find_sample(page, "checkout").get_by_role("button", name="Run").click()
+    expect(page.locator(".run")).to_contain_text("pay.html above has this checkout now")
+    text = lines.inner_text()
+    assert (len(text.splitlines()), "{" in text) == (15, False)
+    (made,) = re.findall('checkoutId=([^"]+)"', text)
+    assert committed.api.get(f"/v1/checkouts/{made}/payment").code == "000.200.000"
+    assert re.search('integrity="sha384-[^"]{64}"', text)
+
+
 def test_what_a_sample_builds_on_is_run_first_on_a_phone(site: str, open_page: Open, committed: Shop) -> None:
     committed.open_channel("second")
     page = open_page(width=390)

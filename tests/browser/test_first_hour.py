@@ -45,6 +45,8 @@ def run(command: str, shop: Shop, **variables: str) -> Any:
 
 
 def show_sample(page: Page, name: str) -> str:
+    """A sample as it stands once the entityId of who is signed in has come."""
+    expect(find_sample(page, name).locator('[data-variable="ENTITY_ID"]')).to_have_text(re.compile("^[0-9a-f]{32}$"))
     return find_sample(page, name).locator("pre").first.inner_text()
 
 

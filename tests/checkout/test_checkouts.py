@@ -490,6 +490,9 @@ def test_a_fetched_result_needs_no_call(api: Api) -> None:
     result_of(api, browser)
     browser.pay(card__number=DECLINED)
     assert ResultCall.objects.count() == 1
+    head = api.call("HEAD", f"/v1/checkouts/{browser.checkout}/payment", {"entityId": str(api.entity)})
+    assert (head.status, head.http.content) == (400, b"")
+    assert ResultCall.objects.count() == 1, "whoever sends HEAD has not read it"
     result_of(api, browser)
     assert not ResultCall.objects.exists()
     assert Checkout.objects.get().fetched_at is not None

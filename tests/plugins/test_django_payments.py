@@ -317,3 +317,11 @@ def test_a_payment_is_what_the_gateway_of_its_own_variant_says(till: Till) -> No
     till.merchant.api.pay(merchantTransactionId=till.look(order)["token"])
     deliver()
     assert till.look(order)["status"] == "waiting"
+
+
+def test_a_webhook_for_a_variant_that_was_taken_away_is_answered(till: Till) -> None:
+    """Nobody can read the payment any more; answered 500, it would come for 30 days, and the endpoint be paused."""
+    order = till.order("closed")
+    till.merchant.api.pay(merchantTransactionId=till.look(order)["token"])
+    deliver_all()
+    assert till.look(order)["status"] == "waiting"

@@ -33,6 +33,9 @@ def call(*words: str, folder: Path, given: bytes = b"", **variables: str) -> sub
         (["payments", "create", "amount"], "'amount' is no parameter: NAME=VALUE"),
         (["payments", "create", "amount=1.00", "amount=2.00"], "amount is given more than once"),
         (["payments", "get", ""], "an id is empty"),
+        (["payments", "refund", " ", "1.00"], "an id is empty"),
+        (["payments", "get", os.fsdecode(b"\xff")], "a word of the command is no text in UTF-8"),
+        (["migrate-check", "--path", "v1/payments"], "'v1/payments' is no path: /v1/payments"),
         (["payments", "delete", "1"], "invalid choice: 'delete'"),
         (["listen", "--forward", "localhost:9000"], "'localhost:9000' is no address: http://localhost:9000/hook"),
         (["listen", "--forward", "http://[::1/"], "is no address"),
@@ -48,6 +51,8 @@ def call(*words: str, folder: Path, given: bytes = b"", **variables: str) -> sub
         (["--env", "empty.env", "clock", "show"], "set BASE and TOKEN, or name a file"),
         (["migrate-check", "nowhere.sh"], "No such file or directory"),
         (["migrate-check", "latin.txt"], "latin.txt: is no text in UTF-8"),
+        (["--env", "port.env", "clock", "show"], "BASE: base_url is no address of a gateway"),
+        (["--env", "letters.env", "clock", "show"], "TOKEN has characters that it cannot have"),
         (["clock", "show"], "Connection refused"),
     ],
 )
@@ -55,11 +60,29 @@ def test_what_is_wrongly_called_is_told_in_a_line(tmp_path: Path, words: list[st
     (tmp_path / "latin.txt").write_bytes(b"TOKEN=J\xfcrgen")
     (tmp_path / "open.env").write_text("BASE=http://127.0.0.1:9\nTOKEN='t\n")
     (tmp_path / "empty.env").write_text("")
+    (tmp_path / "port.env").write_text("BASE=http://127.0.0.1:99999\nTOKEN=t\n")
+    (tmp_path / "letters.env").write_text("BASE=http://127.0.0.1:9\nTOKEN=ключ\n")
     done = call(*words, folder=tmp_path)
     told = done.stderr.decode()
     assert (done.returncode, done.stdout) == (2, b"")
     assert said in told
     assert "Traceback" not in told
+
+
+def test_a_fault_of_our_own_keeps_its_stack(tmp_path: Path) -> None:
+    """As one line it would look like a wrong call."""
+    program = """
+import sys
+from tollhouse.cli import main
+def fail(*_): raise ValueError("ours")
+main.run_command = fail
+sys.exit(main.main(["clock", "show"]))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False,
+        env={**SOURCES, "BASE": "http://127.0.0.1:9", "TOKEN": "t"},
+    )  # fmt: skip
+    assert (done.returncode, "Traceback" in done.stderr, "ValueError: ours" in done.stderr) == (1, True, True)
 
 
 def test_who_reads_enough_of_the_output_ends_it_quietly(tmp_path: Path) -> None:
@@ -94,6 +117,28 @@ CURL_COMMANDS: dict[str, Any] = {
     "curl https://old.example/p --max-time 30 -d a=1": ["POST", "/p", "old.example", [["a", "1"]]],
     "curl --url https://old.example/p --data a=1": ["POST", "/p", "old.example", [["a", "1"]]],
     "curl -sG https://old.example/p -d a=1": ["GET", "/p", "old.example", [["a", "1"]]],
+    "curl https://old.example/p -b 'a=/x' -d a=1": ["POST", "/p", "old.example", [["a", "1"]]],
+    "curl --cookie a=/x -e https://shop.example/cart https://old.example/p -d a=1 -o /tmp/answer": [
+        "POST",
+        "/p",
+        "old.example",
+        [["a", "1"]],
+    ],
+    "$ curl -ks $BASE/p -d a=1 -H 'Accept: */*' | python -m json.tool": ["POST", "/p", "$BASE", [["a", "1"]]],
+    "curl old.example/p?a=1&b=2": ["GET", "/p", "old.example", [["a", "1"], ["b", "2"]]],
+    "curl https://old.example/p --data-raw @x=1 --data-urlencode 'b=1 2' --data-urlencode =c=3": [
+        "POST",
+        "/p",
+        "old.example",
+        [["@x", "1"], ["b", "1 2"], ["c=3", ""]],
+    ],
+    "curl -I https://old.example/p": ["GET", "/p", "old.example", []],
+    "HEAD /p HTTP/1.1\nHost: old.example": ["GET", "/p", "old.example", []],
+    "curl https://old.example/p --data-urlencode card@file": "--data-urlencode names a file: paste what is in it",
+    "curl https://old.example/p --json '{}'": "--json sends JSON, which is refused here: send form parameters with -d",
+    'POST /v1/payments HTTP/1.1\n\n{"amount": 1}': (
+        "its body is JSON or XML, which is refused here: send form parameters, a=1&b=2"
+    ),
     "curl https://old.example/p -F a=1": "-F sends multipart/form-data, which is refused here: send it with -d",
     "curl -d a=1": "the curl command has no address",
 }

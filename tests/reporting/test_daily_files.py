@@ -106,7 +106,7 @@ def test_the_header_is_the_contracts() -> None:
 
 def test_the_docs_have_the_same_columns() -> None:
     """One table that the file, the report and the docs read."""
-    lines = ["| CSV column | API name | format | | what it says |", "|---|---|---|---|---|"]
+    lines = ["| CSV column | API name | format | required | what it says |", "|---|---|---|---|---|"]
     for column in RECONCILIATION_COLUMNS:
         name = " or ".join(f"`{one}`" for one in column.api) if column.api[0] else "none"
         lines.append(f"| {column.csv} | {name} | {column.words} | {column.need} | {column.about} |")

@@ -113,8 +113,8 @@ def test_a_validation_error_has_no_id_and_a_decline_has_one(api: Api) -> None:
 def test_a_wrong_method_is_told_which_are_right(api: Api) -> None:
     """RFC 9110, 15.5.6."""
     assert api.call("DELETE", "/v1/payments").headers["Allow"] == "POST"
-    assert api.call("PUT", f"/v1/payments/{'0' * 32}").headers["Allow"] == "GET, POST"
-    assert api.call("POST", "/v1/resultcodes").headers["Allow"] == "GET"
+    assert api.call("PUT", f"/v1/payments/{'0' * 32}").headers["Allow"] == "GET, HEAD, POST"
+    assert api.call("POST", "/v1/resultcodes").headers["Allow"] == "GET, HEAD"
     for method in ("PATCH", "DELETE", "OPTIONS", "TRACE", "HEAD", "NONSENSE"):
         assert api.call(method, "/v1/payments").status == 405, method
 
@@ -123,11 +123,25 @@ def test_no_path_takes_a_method_that_is_no_endpoints(api: Api) -> None:
     """Also where a view shares its verbs with one that takes more."""
     taken: dict[str, set[str]] = {}
     for endpoint in ENDPOINTS:
-        taken.setdefault(endpoint.path.replace("{id}", "0" * 32), set()).add(endpoint.method)
+        methods = {"GET", "HEAD"} if endpoint.method == "GET" else {endpoint.method}
+        taken.setdefault(endpoint.path.replace("{id}", "0" * 32), set()).update(methods)
     for path, methods in taken.items():
-        for method in {"GET", "POST", "PUT", "DELETE"} - methods:
+        for method in {"GET", "HEAD", "POST", "PUT", "DELETE"} - methods:
             answer = api.call(method, path)
             assert (answer.status, answer.headers["Allow"]) == (405, ", ".join(sorted(methods))), (method, path)
+
+
+def test_head_is_answered_as_get_without_a_body(api: Api) -> None:
+    """RFC 9110, 9.3.2; docs/decisions/0146. Programs that watch an address, and `curl -I`, send it."""
+    path = f"/v1/payments/{api.pay().id}"
+    named = {"entityId": str(api.entity)}
+    read, head = api.call("GET", path, named), api.call("HEAD", path, named)
+    assert (read.status, head.status, head.http.content) == (200, 200, b"")
+    assert head.headers["Content-Length"] == str(len(read.http.content))
+    assert {*head.headers} == {*read.headers}
+    assert api.call("HEAD", "/v1/resultcodes").status == 200
+    assert api.call("HEAD", path).status == 400, "as GET without an entityId"
+    assert api.call("HEAD", path, named, Authorization="Bearer nonsense").status in (401, 403)
 
 
 @pytest.mark.parametrize(

@@ -166,11 +166,18 @@ def test_code_is_coloured_by_classes_and_a_table_keeps_its_pipes() -> None:
     assert "style=" not in html
 
 
-def test_a_head_without_words_is_no_head_and_tables_of_one_section_have_names_of_their_own() -> None:
-    html = render("## Facts\n\n| | a |\n|---|---|\n| x | 1 |\n\n| | |\n|---|---|\n| y | 2 |\n")
-    assert re.findall("<th[^e][^>]*>", html) == ['<th scope="col">']
-    assert html.count("<thead>") == 1
+def test_an_empty_corner_is_no_head_and_tables_of_one_section_have_names_of_their_own() -> None:
+    html = render("## Facts\n\n| | a |\n|---|---|\n| x | 1 |\n\n| b | c |\n|---|---|\n| y | 2 |\n")
+    assert re.findall("<th[^e][^>]*>", html) == ['<th scope="col">'] * 3
     assert re.findall('aria-label="([^"]*)"', html) == ["Facts", "Facts (2)"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_column_but_that_of_the_rows_names_has_a_head(name: str) -> None:
+    """A reader of a screen hears the head before each cell; a phone shows it there."""
+    for row in re.findall("<thead>.*?</thead>", whole(name), re.DOTALL):
+        cells = re.findall("<t[hd][^>]*>(.*?)</t[hd]>", row, re.DOTALL)
+        assert [place for place, words in enumerate(cells) if place and not words.strip()] == [], row
 
 
 @pytest.mark.parametrize("name", ["adding-a-connector", "webhooks", "quick-start", "clients"])

@@ -16,14 +16,10 @@ from gateway.core import clock
 from gateway.models import Channel, Role, TimerRun
 from gateway.portal import guides
 from gateway.portal.machine_texts import COLLECTION_SCHEMA
-from gateway.portal.migration_check import (
-    MAX_CHECKED_CHARS,
-    UnreadableRequestError,
-    check_request,
-    hide_pasted_secrets,
-    parse_pasted_request,
-)
+from gateway.portal.migration_check import MAX_CHECKED_CHARS, check_request, hide_pasted_secrets, read_pasted_request
+from gateway.portal.pasted_request import UnreadableRequestError, parse_pasted_request
 from gateway.portal.samples import API_SAMPLES
+from gateway.portal.search import load_search_index
 from tests.support.fixtures import Shop
 from tests.support.office import person, signed_in
 from tests.support.webhook_delivery import deliver, register
@@ -49,6 +45,7 @@ def names(found: Any) -> set[str]:
         f"POST /v1/payments HTTP/1.1\r\nHost: old.example\r\nAuthorization: Bearer abc\r\n\r\n{PAYMENT}",
         f"curl https://old.example/v1/payments -H 'Authorization: Bearer abc' \\\n  -d '{PAYMENT}'",
         f"curl --url https://old.example/v1/payments --max-time 30 -sSXPOST -d'{PAYMENT}'",
+        f"$ curl -b 'a=/x' $BASE/v1/payments -d '{PAYMENT}' --cookie-jar /tmp/jar | jq .",
         "curl -X POST https://old.example/v1/payments --data-urlencode 'card.holder=Jane Jones' "
         + " ".join(f"-d {part}" for part in PAYMENT.split("&") if not part.startswith("card.holder")),
     ],
@@ -62,6 +59,12 @@ def test_an_old_request_is_read_in_every_form(text: str) -> None:
     assert names(report.ignored) == ignored
     assert {"amount", "card.number", "paymentType", "entityId"} <= names(report.taken)
     assert ("Authorization" in " ".join(report.changes)) == ("Bearer" not in text)
+
+
+def test_a_commands_token_is_seen_however_it_is_sent() -> None:
+    for sent in ("-H 'authorization: bearer x'", "-H'Authorization: Bearer x'", "--oauth2-bearer x"):
+        assert parse_pasted_request(f"curl https://old.example/p {sent} -d a=1").has_token
+    assert not parse_pasted_request("curl https://old.example/p -H 'Accept: */*' -d a=1").has_token
 
 
 def test_what_is_refused_has_its_reason() -> None:
@@ -115,7 +118,7 @@ def test_its_path_is_found_or_named(method: str, path: str, name: str) -> None:
 )
 def test_what_is_no_request_is_told(text: str) -> None:
     with pytest.raises(UnreadableRequestError) as fault:
-        check_request(parse_pasted_request(text))
+        check_request(read_pasted_request(text))
     assert str(fault.value)
 
 
@@ -274,6 +277,7 @@ def test_an_ndc_in_the_search_opens_its_request(client: Client) -> None:
     page = "/admin/gateway/requestlog/01a1fe2a-4b9d-7306-acde-b7adf6eb9330/change/"
     assert client.get("/docs/search", {"q": f" {ndc.upper()} "}).headers["Location"] == page
     assert [hit["url"] for hit in client.get("/docs/search.json", {"q": ndc}).json()["found"]] == [page]
+    load_search_index(live=False)  # a busy machine takes longer for it than the first search of a process waits
     assert client.get("/docs/search", {"q": ndc[:-1]}).status_code == 200
 
 

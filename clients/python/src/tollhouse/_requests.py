@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import time
 import uuid
@@ -70,8 +71,11 @@ class Connection:
     max_retries: int = 2
 
     def __post_init__(self) -> None:
-        parts = urlsplit(self.base_url)
-        if parts.scheme not in ("https", "http") or not parts.hostname:
+        known = False
+        with contextlib.suppress(ValueError):
+            parts = urlsplit(self.base_url)
+            known = parts.scheme in ("https", "http") and bool(parts.hostname) and parts.port != 0
+        if not known:
             raise ValueError("base_url is no address of a gateway: https://…")
         if not self.token:
             raise ValueError("token is empty")

@@ -30,7 +30,7 @@ def table(*rows: Iterable[str]) -> str:
 def tables() -> dict[str, str]:
     return {
         "settings": table(
-            ("setting", "default", "allowed", ""),
+            ("setting", "default", "allowed", "what it says"),
             *(
                 (f"`{one.name}`" + (" (required)" if one.required else ""), one.default, one.allowed, one.about)
                 for one in ISO8583_SETTINGS
@@ -93,7 +93,7 @@ def tables() -> dict[str, str]:
             ),
         ),
         "brand codes": table(
-            ("brands", "DE39", "result code", "", "source"),
+            ("brands", "DE39", "result code", "what it says", "source"),
             *(
                 (
                     ", ".join(row.brands),
@@ -106,7 +106,7 @@ def tables() -> dict[str, str]:
             ),
         ),
         "codes": table(
-            ("DE39", "result code", "", "another acquirer may be asked"),
+            ("DE39", "result code", "what it says", "another acquirer may be asked"),
             *(
                 (code, found, RESULT_CODES[found].description, "yes" if code in response_codes.RETRYABLE_CODES else "")
                 for code, found in response_codes.RESULT_BY_DE39.items()

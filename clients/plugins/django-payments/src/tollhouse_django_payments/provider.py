@@ -98,7 +98,12 @@ class TollhouseProvider(BasicProvider):
             except PaymentError:
                 return JsonResponse({"error": "not verified"}, status=400)
             # The address names any variant: a payment is what the gateway of its own variant says.
-            own = provider_factory(payment.variant, payment)
+            try:
+                own = provider_factory(payment.variant, payment)
+            except ValueError:
+                # Nobody can read it any more: its webhook would come again for 30 days.
+                log.exception("payment %s has a variant without settings: %s", payment.pk, payment.variant)
+                return JsonResponse({"status": "ok"})
             if isinstance(own, TollhouseProvider):
                 own.refresh(payment)
             return JsonResponse({"status": "ok"})

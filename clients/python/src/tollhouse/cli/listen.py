@@ -58,7 +58,7 @@ def _forward(http: httpx.Client, address: str, message: Mapping[str, Any]) -> st
     headers = {name: value for name, value in message["headers"].items() if name.lower() not in _NOT_FORWARDED}
     try:
         return str(http.post(address, content=message["body"].encode(), headers=headers).status_code)
-    except httpx.HTTPError as error:
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
         return f"not delivered: {error}"
 
 

@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote_plus, urlsplit
 
+import httpx
+
 from tollhouse._sync.client import Tollhouse
 from tollhouse._version import __version__
 from tollhouse.cli import assistant, listen, migration
@@ -51,13 +53,13 @@ def _add_payments(commands: Any) -> None:
     create = verbs.add_parser("create", help="a payment: amount=92.00 currency=EUR paymentType=DB …")
     create.add_argument("parameters", nargs="*", metavar="NAME=VALUE", help="parameters of the API by their full names")
     create.add_argument("--card", choices=("test", "declined"), help="fill a test card in")
-    verbs.add_parser("get", help="a payment as it stands").add_argument("id")
+    verbs.add_parser("get", help="a payment as it stands").add_argument("id", type=parse_id)
     for verb, about in (("capture", "take a reserved sum"), ("refund", "give money back")):
         one = verbs.add_parser(verb, help=about)
-        one.add_argument("id")
+        one.add_argument("id", type=parse_id)
         one.add_argument("amount", help="92.00")
         one.add_argument("currency", nargs="?", default="EUR", help="EUR")
-    verbs.add_parser("reverse", help="undo what is not captured or settled").add_argument("id")
+    verbs.add_parser("reverse", help="undo what is not captured or settled").add_argument("id", type=parse_id)
     for verb in ("create", "capture", "refund", "reverse"):
         verbs.choices[verb].add_argument("--idempotency-key", default="", metavar="KEY")
 
@@ -85,7 +87,7 @@ def _add_tools(commands: Any) -> None:
     commands.add_parser("fixtures", help="make one of everything to try with, and print the ids")
     checked = commands.add_parser("migrate-check", help="an old client's request: what is taken, ignored, refused")
     checked.add_argument("file", nargs="?", default="-", help="curl command, HTTP message or form body; - is the input")
-    checked.add_argument("--path", default="/v1/payments", help="where a form body goes")
+    checked.add_argument("--path", type=parse_path, default="/v1/payments", help="where a form body goes")
     commands.add_parser("mcp", help="a read-only MCP server for assistants, over standard input and output")
     opened = commands.add_parser("open", help="a page of the gateway in the browser")
     opened.add_argument("page", nargs="?", default="start", help=f"{', '.join(PAGES)}, or the id or ndc of a request")
@@ -98,6 +100,20 @@ def parse_duration(text: str) -> int:
     if found is None:
         raise argparse.ArgumentTypeError(f"{text!r} is no duration: 90s, 30m, 12h, 28d")
     return int(found[1]) * _UNITS[found[2] or "s"]
+
+
+def parse_id(text: str) -> str:
+    """The id of a payment; an empty one would name all of them."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("an id is empty")
+    return text
+
+
+def parse_path(text: str) -> str:
+    """The path of an endpoint."""
+    if not text.startswith("/"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no path: /v1/payments")
+    return text
 
 
 def parse_number(text: str) -> int:
@@ -144,6 +160,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         import argcomplete
 
         argcomplete.autocomplete(parser)
+    if any(not _is_text(word) for word in given):
+        parser.error("a word of the command is no text in UTF-8")
     options = parser.parse_args(given)
     console = Console(as_json=options.json)
     try:
@@ -161,11 +179,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whoever read the output has enough of it: `tollhouse logs tail | head -n 1`.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except (TollhouseError, OSError, ValueError) as error:
+    except (TollhouseError, OSError, httpx.InvalidURL) as error:
         sys.stderr.write(f"tollhouse: {error}\n")
         return 2
     except KeyboardInterrupt:
         return 0
+
+
+def _is_text(word: str) -> bool:
+    """Whether a word can be sent: a shell's bytes that are no text come as lone surrogates."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in word)
 
 
 def run_command(gateway: Tollhouse, console: Console, options: argparse.Namespace) -> int:

@@ -7,26 +7,19 @@ test card's before anything is sent.
 from __future__ import annotations
 
 import re
-import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import parse_qsl, quote_plus, urlsplit
+from urllib.parse import parse_qsl
 
 from tollhouse._model import Answer
 from tollhouse._sync.client import Tollhouse
+from tollhouse.cli._pasted_request import UnreadableRequestError, parse_pasted_request
 from tollhouse.cli.console import Console
 from tollhouse.cli.triggers import APPROVED_CARD, pay
 from tollhouse.errors import ApiError, NotFoundError, TollhouseError
 
-_DATA = ("-d", "--data", "--data-raw", "--data-ascii", "--data-binary", "--data-urlencode")
-_WITH_VALUE = (
-    "-H", "--header", "-X", "--request", "-u", "--user", "-o", "--output", "-A", "--user-agent", "--url", *_DATA,
-)  # fmt: skip
-_FORM = ("-F", "--form")
-_SHORT_OPTIONS = re.compile("-([a-zA-Z#]*?)([dHXuoAF])(.*)", re.DOTALL)
-"""Flags without a value, one option with a value, and its value where it is attached: `-sSXPOST`."""
 _OURS = ("entityId", "authentication.entityId", "authentication.userId", "authentication.password")
 _CARDS = {"card.number": APPROVED_CARD["number"], "card.cvv": "123", "tokenAccount.number": APPROVED_CARD["number"]}
 _PAYMENT_PATH = re.compile(r"/v1/payments/[^/]+")
@@ -50,74 +43,11 @@ class OldRequest:
 
 def parse_old_request(text: str, default_path: str = "/v1/payments") -> OldRequest:
     """Raises MigrationError."""
-    text = text.strip()
-    if text.startswith("curl"):
-        return _parse_curl(text)
-    if found := re.match(r"(GET|POST|DELETE)\s+(\S+)(?:\s+HTTP/[\d.]+)?\s*(?:\n|$)", text):
-        _, _, body = text.replace("\r\n", "\n").partition("\n\n")
-        return _build(found[1], found[2], body.strip())
-    if "=" in text:
-        return _build("POST", default_path, "&".join(text.split()))
-    raise MigrationError("paste a curl command, an HTTP message (POST /v1/payments …), or a form body (a=1&b=2)")
-
-
-def _parse_curl(text: str) -> OldRequest:
     try:
-        words = shlex.split(text.replace("\\\r\n", " ").replace("\\\n", " "))[1:]
-    except ValueError as error:
-        raise MigrationError(f"the curl command cannot be read: {error}") from None
-    method, url, data, as_query = "", "", [], False
-    rest = _separate_options(words)
-    for word in rest:
-        name, sign, value = word.partition("=") if word.startswith("--") else (word, "", "")
-        if name in _WITH_VALUE:
-            value = value if sign else next(rest, "")
-            if name in _DATA:
-                data.append(_encode(name, value))
-            elif name in ("-X", "--request"):
-                method = value
-            elif name == "--url":
-                url = value
-        elif name in _FORM:
-            raise MigrationError(f"{name} sends multipart/form-data, which is refused here: send it with -d")
-        elif word == "--get" or re.fullmatch("-[a-zA-Z]*G[a-zA-Z]*", word):
-            as_query = True
-        elif not word.startswith("-") and "/" in word:  # not the value of an option that is not known here
-            url = word
-    if not url:
-        raise MigrationError("the curl command has no address")
-    body = "&".join(data)
-    if as_query:
-        return _build("GET", f"{url}{'&' if '?' in url else '?'}{body}", "")
-    return _build(method or ("POST" if body else "GET"), url, body)
-
-
-def _separate_options(words: Iterable[str]) -> Iterator[str]:
-    """``words`` with short options apart from each other and from their value: `-X`, `POST` for `-XPOST`."""
-    for word in words:
-        found = _SHORT_OPTIONS.fullmatch(word) if word[:2] != "--" else None
-        if found is None:
-            yield word
-            continue
-        yield from (f"-{flag}" for flag in found[1])
-        yield f"-{found[2]}"
-        if found[3]:
-            yield found[3]
-
-
-def _encode(option: str, value: str) -> str:
-    if value.startswith("@"):
-        raise MigrationError(f"{option} {value}: paste what is in the file instead")
-    if option != "--data-urlencode":
-        return value
-    name, _, text = value.partition("=")
-    return f"{name}={quote_plus(text)}"
-
-
-def _build(method: str, url: str, body: str) -> OldRequest:
-    parts = urlsplit(url)
-    fields = parse_qsl(body or parts.query, keep_blank_values=True)
-    return OldRequest(method.upper(), parts.path, parts.netloc, fields)
+        pasted = parse_pasted_request(text, default_path)
+    except UnreadableRequestError as error:
+        raise MigrationError(str(error)) from None
+    return OldRequest(pasted.method, pasted.path, pasted.host, parse_qsl(pasted.body, keep_blank_values=True))
 
 
 def check_old_request(gateway: Tollhouse, console: Console, text: str, default_path: str) -> int:

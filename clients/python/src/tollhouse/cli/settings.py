@@ -7,6 +7,8 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
+import httpx
+
 from tollhouse._sync.client import Tollhouse
 from tollhouse.errors import TollhouseError
 
@@ -28,6 +30,9 @@ def load_settings(file: str | None) -> Mapping[str, str]:
     missing = [name for name in ("BASE", "TOKEN") if not found.get(name)]
     if missing:
         raise SettingsError(f"set {' and '.join(missing)}, or name a file: tollhouse --env var/demo.env …")
+    for name, value in found.items():
+        if name != "BASE" and not (value.isascii() and value.isprintable()):
+            raise SettingsError(f"{name} has characters that it cannot have: is it another file's?")
     return found
 
 
@@ -48,6 +53,7 @@ def _read_env_file(path: Path) -> dict[str, str]:
 def connect(settings: Mapping[str, str]) -> Tollhouse:
     """A client of the gateway."""
     try:
+        httpx.URL(settings["BASE"])
         return Tollhouse(settings["BASE"], token=settings["TOKEN"], entity_id=settings.get("ENTITY_ID", ""))
-    except ValueError as error:
+    except (ValueError, httpx.InvalidURL) as error:
         raise SettingsError(f"BASE: {error}") from None
