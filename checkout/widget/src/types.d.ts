@@ -172,7 +172,7 @@ export interface FramedField extends Field {
 export interface Part {
   kind: string;
   title: string;
-  badges: SVGSVGElement[];
+  badges: (SVGSVGElement | null)[];
   fields: Field[];
   container: HTMLElement;
   node: HTMLElement;
