@@ -144,7 +144,10 @@ function failToLoad(view) {
   view.error("load", view.t("loadFailed"));
 }
 
+// Somebody has pressed for it: what is drawn then is read out.
+let pressed = false;
 function again() {
+  pressed = true;
   publish.unload();
   begin();
 }
@@ -152,7 +155,7 @@ function again() {
 // Anything but a card to type in?
 /** @param {Config} config */
 const needsMore = (config) =>
-  !config.checkout.paid && ((config.registrations || []).length > 0 || config.brands.some((one) => one.kind !== "card"));
+  !config.checkout.paid && (config.held || (config.registrations || []).length > 0 || config.brands.some((one) => one.kind !== "card"));
 
 /**
  * @param {View} view
@@ -210,7 +213,8 @@ function configure(view, config, card, codes, options, nested, more) {
     const faults = mistakes.slice();
     explain(view.base, (second) => view.over || second.showMistakes(faults, Boolean(nested)));
   }
-  checkAmount(view);
+  if (more && config.held) more.offerRest(view, config.held, pressed);
+  else checkAmount(view);
   if (view.configured) view.configured();
   callPage("onReady", view.parts.map((part) => part.container));
 }
