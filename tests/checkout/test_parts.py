@@ -165,6 +165,13 @@ def test_means_that_are_no_card_cannot_pay_the_rest(shop: Shop, acquirer: StubPr
     assert Payment.objects.count() == 1
 
 
+def test_a_payout_of_another_brand_cannot_pay_the_rest(shop: Shop, acquirer: StubProcess) -> None:
+    browser = opened(shop, **{"overridePaymentType[MASTER]": "CD"})
+    browser.pay(card__number=HALF)
+    refused = browser.pay(paymentBrand="MASTER", card__number="5200050000000002")
+    assert (refused.status, list(refused.errors), Payment.objects.count()) == (400, ["paymentBrand"], 1)
+
+
 def test_several_parts_never_come_to_more_than_the_amount_and_the_last_has_to_be_whole(
     shop: Shop, acquirer: StubProcess
 ) -> None:
