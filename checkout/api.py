@@ -18,7 +18,7 @@ from django.http import HttpRequest, HttpResponse
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from checkout import payment_attempts, session, widget_responses
+from checkout import parts, payment_attempts, session, widget_responses
 from checkout.brand_selection import check_brand_payable
 from checkout.form_parameters import OVERRIDE_TYPE_PREFIX, SubmittedForm
 from checkout.models import Checkout
@@ -210,7 +210,9 @@ class ShopperApiView(CheckoutApiView):
         prepared = {name: reveal_text(value) for name, value in session.load_checkout_values(row).items()}
         token_limits.check_token_limits(limits, prepared)
         amount = Decimal(prepared["amount"]) if "amount" in prepared else None
-        currency = prepared.get("currency")
+        currency, held = prepared.get("currency"), parts.find_held_amount(row)
+        if held is not None:
+            amount = held.rest
         with token_limits.reserve_amount(context.admission.token, limits, amount, currency) as reservation:
             payment = payment_attempts.pay_checkout(row, submission)
             reservation.payment = payment.id
@@ -336,6 +338,28 @@ class CardBrandsView(PublicApiView):
             raise InvalidParametersError([ParameterError(name="card.bin", message=message, known=True)])
         issuer = find_issuer(digits)
         return "000.000.100", {"brands": list(issuer.brands) if issuer is not None else []}
+
+
+class ReleasePartsView(PublicApiView):
+    """POST /v1/checkouts/{id}/release: give the parts of the amount back that are held until the rest is paid. The
+    answer is the checkout's state: processing until the acquirers have confirmed it. Nothing happens where nothing is
+    held, or the rest is being paid."""
+
+    http_method_names: ClassVar[list[str]] = ["post"]
+
+    @property
+    def allowed_methods(self) -> list[str]:
+        return ["POST"]
+
+    def post(self, request: Request, target: str = "") -> HttpResponse:
+        return super().get(request, target)
+
+    def render_fields(self, row: Checkout, request: HttpRequest) -> tuple[str, dict[str, Any]]:
+        if session.is_checkout_expired(row):
+            raise session.build_checkout_not_found()
+        parts.give_parts_back(row)
+        row = session.find_checkout(row.public_id) or row
+        return widget_responses.get_last_result_code(row), widget_responses.render_state(row)
 
 
 class CheckoutStateView(PublicApiView):

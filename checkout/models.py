@@ -93,7 +93,9 @@ class Checkout(models.Model):
     ``payment``: the payment of the last attempt, which alone determines if another may follow. ``version`` is
     incremented by every change, so of two requests that read the same checkout only one changes it: an attempt begins
     in the statement that increments it. ``hidden_brands``: those that were not offered, code → why. ``fetched_at``:
-    when the merchant read the result of the last attempt. ``link``: the payment link that it was opened by.
+    when the merchant read the result of the last attempt. ``link``: the payment link that it was opened by. ``parts``:
+    the payments before the last one that hold parts of the amount, and ``rest``: what the last one was begun for, None
+    for the whole amount (checkout.parts).
     """
 
     class Kind(models.TextChoices):
@@ -112,6 +114,8 @@ class Checkout(models.Model):
     attempts = models.SmallIntegerField(default=0)
     version = models.IntegerField(default=1)
     hidden_brands = models.JSONField(default=dict)
+    parts = ArrayField(models.UUIDField(), default=list, db_default=[])
+    rest = models.DecimalField(max_digits=18, decimal_places=2, null=True)
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField()
     fetched_at = models.DateTimeField(null=True)
@@ -131,6 +135,9 @@ class Checkout(models.Model):
             models.Index(
                 fields=["expires_at"], name="checkout_unused", condition=models.Q(link__isnull=True, attempts=0)
             ),
+        ]
+        constraints = [
+            models.CheckConstraint(condition=models.Q(rest=None) | models.Q(rest__gt=0), name="checkout_rest_positive")
         ]
 
     def __str__(self) -> str:

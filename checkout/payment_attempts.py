@@ -3,7 +3,8 @@
 An attempt begins in the statement that increments the checkout's version and names its payment; of two requests that
 read the same checkout one begins. The current payment alone determines if another may follow: after a decline it may;
 while it is in progress or in doubt it may not; one that waits for its shopper is voided first, if its connector
-confirms that. Source: Part A, What the service does, 8; Events, 2; decisions, section 7.
+confirms that; one that holds a part of the amount is followed by one of the rest (checkout.parts).
+Source: Part A, What the service does, 8; Events, 2; decisions, section 7.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from checkout import payment_links, session, stored_means
+from checkout import parts, payment_links, session, stored_means
 from checkout.brand_selection import check_brand_offered
 from checkout.form_parameters import (
     SubmittedForm,
@@ -22,17 +23,20 @@ from checkout.form_parameters import (
     merge_form_parameters,
 )
 from checkout.models import Checkout, PaymentLink, ResultCall
+from checkout.parts import HeldAmount
 from gateway.catalogue import conditions, structures
 from gateway.catalogue.conditions.request_facts import STORED_CARD_FACT
 from gateway.catalogue.endpoints import CREATE_REGISTRATION_ENDPOINT
 from gateway.catalogue.parse import Catalogue, Parameters
 from gateway.connectors.means import Means
 from gateway.core import clock
+from gateway.core.money import format_amount
 from gateway.core.result_codes import CONCURRENT_UPDATE_CODE
 from gateway.core.secret import Secret
 from gateway.db.statement import WriteStatement
 from gateway.models import Payment, Status, Suspension
 from gateway.payments import registrations, shopper_return
+from gateway.payments.held_parts import is_held
 from gateway.payments.payment_means import load_payment_means, pack_one_time_secrets
 from gateway.payments.payment_request import IdempotencyContext, PaymentRequest, RequestTrace
 from gateway.payments.process import ConcurrentPaymentUpdateError, process_payment
@@ -76,8 +80,12 @@ def pay_checkout(row: Checkout, submission: CheckoutSubmission) -> Payment:
     public_id = row.public_id
     for _ in range(MAX_CHECKOUT_UPDATE_TRIES):
         latest = row.payment
-        if latest is None or latest.status == Status.DECLINED:
-            request = _build_request(row, submission)
+        if latest is None or latest.status == Status.DECLINED or is_held(latest):
+            held = parts.find_held_amount(row)
+            parts.check_nothing_is_given_back(row, held)
+            request = _build_request(row, submission, held)
+            if held is not None and (part := parts.find_part_of_same_means(held, request)) is not None:
+                return part
             _release_transaction_id(row)
             try:
                 return process_payment(request)
@@ -91,12 +99,13 @@ def pay_checkout(row: Checkout, submission: CheckoutSubmission) -> Payment:
     raise RequestRefusedError(CONCURRENT_UPDATE_CODE)
 
 
-def _build_request(row: Checkout, submission: CheckoutSubmission) -> PaymentRequest:
-    """The payment request of this submission. Raises InvalidParametersError and RequestRefusedError."""
+def _build_request(row: Checkout, submission: CheckoutSubmission, held: HeldAmount | None = None) -> PaymentRequest:
+    """The payment request of this submission; ``held``: parts of the amount, of which it pays the rest. Raises
+    InvalidParametersError and RequestRefusedError."""
     if row.attempts >= MAX_CHECKOUT_ATTEMPTS:
         raise RequestRefusedError(TOO_MANY_ATTEMPTS_CODE, more=f"{MAX_CHECKOUT_ATTEMPTS} payments were tried")
     now = clock.merchant_now(row.merchant)
-    parameters, stored = _merge_submission(row, submission.form, now)
+    parameters, stored = _merge_submission(row, submission.form, now, held)
     request = build_payment_request(
         parameters,
         merchant=row.merchant,
@@ -109,16 +118,26 @@ def _build_request(row: Checkout, submission: CheckoutSubmission) -> PaymentRequ
     )
     check_brand_offered(row, request)
     link = payment_links.claim_link_payment(row)
-    return replace(request, extra_writes=_claim_checkout(row, request, link))
+    return replace(
+        request,
+        extra_writes=_claim_checkout(row, request, link, held),
+        # The parts of one order share its merchantTransactionId.
+        allow_duplicate=held is not None,
+        collection=parts.resolve_collection(row, held, request),
+    )
 
 
-def _merge_submission(row: Checkout, form: SubmittedForm, now: datetime) -> tuple[Parameters, StoredMeans | None]:
+def _merge_submission(
+    row: Checkout, form: SubmittedForm, now: datetime, held: HeldAmount | None
+) -> tuple[Parameters, StoredMeans | None]:
     """The parameters, and the registration that the shopper chose of those offered."""
     prepared, facts, masks = (
         session.load_checkout_values(row),
         build_condition_facts(row.channel, now),
         row.channel.mask_card_data,
     )
+    if held is not None:
+        prepared["amount"] = format_amount(held.rest)
     if row.kind == Checkout.Kind.REGISTRATION:
         prepared.pop("createRegistration", None)
         return merge_form_parameters(prepared, form, facts, catalogue=_STORE, masks=masks).parameters, None
@@ -136,10 +155,10 @@ def _merge_submission(row: Checkout, form: SubmittedForm, now: datetime) -> tupl
 
 
 def _claim_checkout(
-    row: Checkout, request: PaymentRequest, link: PaymentLink | None
+    row: Checkout, request: PaymentRequest, link: PaymentLink | None, held: HeldAmount | None
 ) -> Callable[[WriteStatement], None]:
     """The update that sets the checkout's new payment if its version is unchanged, and schedules the result call.
-    ``link``: the payment link whose version must be unchanged, too."""
+    ``link``: the payment link whose version must be unchanged, too; ``held``: the parts whose rest is paid."""
 
     def write(write: WriteStatement) -> None:
         write.update(
@@ -149,11 +168,14 @@ def _claim_checkout(
                 "attempts": row.attempts + 1,
                 "version": row.version + 1,
                 "fetched_at": None,
+                **parts.list_checkout_changes(held),
             },
             expecting={"version": row.version},
         )
         if link is not None:
             write.update(link, {"version": link.version + 1}, expecting={"version": link.version})
+        if held is not None:
+            parts.prolong_parts(write, row, held, request.now)
         write.delete(ResultCall, {"checkout_id": row.id})
         if _is_merchants_page(request.parameters.get("shopperResultUrl") or ""):
             write.insert(
@@ -175,10 +197,13 @@ def _is_merchants_page(url: str) -> bool:
 
 
 def _release_transaction_id(row: Checkout) -> None:
-    """Clear the duplicate guard of a declined attempt: where a channel refuses a second payment with one
-    merchantTransactionId, it does not count as the first."""
-    if row.channel.refuse_duplicates and row.payment is not None and row.payment.duplicate_guard is not None:
-        Payment.objects.filter(pk=row.payment.pk, status=Status.DECLINED).update(duplicate_guard=None)
+    """Clear the duplicate guard of a declined attempt, and of parts that were given back: where a channel refuses a
+    second payment with one merchantTransactionId, they do not count as the first."""
+    if not row.channel.refuse_duplicates or row.payment is None:
+        return
+    if row.parts or row.payment.duplicate_guard is not None:
+        tried = (row.payment.pk, *row.parts)
+        Payment.objects.filter(pk__in=tried, status=Status.DECLINED).update(duplicate_guard=None)
 
 
 def _resolve_pending_payment(row: Checkout, latest: Payment, submission: CheckoutSubmission) -> Payment | None:

@@ -17,8 +17,9 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Count, F, Q, QuerySet, Sum
-from django.db.models.functions import Coalesce
+from django.db.models import Case, Count, DecimalField, F, Q, QuerySet, Sum, When
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Cast, Coalesce
 
 from checkout import session
 from checkout.models import Checkout, PaymentLink
@@ -155,19 +156,24 @@ def find_payment_link(public_id: str, **where: Any) -> PaymentLink | None:
 def count_link_use(row: PaymentLink) -> LinkUse:
     """How often the link was paid, and how much."""
     paid = Checkout.objects.filter(link=row, payment__status=Status.APPROVED)
-    found = paid.aggregate(
-        count=Count("pk"), amount=Sum(Coalesce("payment__approved_amount", "payment__amount"), default=Decimal(0))
-    )
+    found = paid.aggregate(count=Count("pk"), amount=Sum(_build_paid_amount(), default=Decimal(0)))
     return LinkUse(count=found["count"], amount=found["amount"])
 
 
 def annotate_link_use(rows: QuerySet[PaymentLink]) -> QuerySet[PaymentLink]:
     """``rows`` with ``paid_count`` and ``paid_amount``."""
     paid = Q(checkouts__payment__status=Status.APPROVED)
-    amount = Coalesce("checkouts__payment__approved_amount", "checkouts__payment__amount")
+    amount = _build_paid_amount("checkouts__")
     return rows.annotate(
         paid_count=Count("checkouts", filter=paid), paid_amount=Sum(amount, filter=paid, default=Decimal(0))
     )
+
+
+def _build_paid_amount(prefix: str = "") -> Case:
+    """What a paid checkout was paid with: of one that was paid in parts, its whole amount."""
+    whole = Cast(KeyTextTransform("amount", f"{prefix}request"), DecimalField(max_digits=18, decimal_places=2))
+    last = Coalesce(f"{prefix}payment__approved_amount", f"{prefix}payment__amount")
+    return Case(When(**{f"{prefix}rest__isnull": False}, then=whole), default=last)
 
 
 def resolve_link_state(row: PaymentLink, paid_count: int) -> str:

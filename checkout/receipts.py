@@ -18,9 +18,11 @@ import structlog
 from django.conf import settings
 from django.core.mail import EmailMessage
 from django.db import transaction
+from django.db.models import Q
 
 from checkout import session
 from checkout.models import Checkout, ReceiptMail
+from checkout.parts import find_checkout_id
 from gateway.catalogue.endpoints import CREATE_CHECKOUT_ENDPOINT
 from gateway.catalogue.nesting import nest_entries
 from gateway.core import brands, clock, languages
@@ -29,6 +31,7 @@ from gateway.core.local_amounts import format_local_amount
 from gateway.core.masking import mask_text
 from gateway.db.statement import execute_sql
 from gateway.models import Merchant, Payment, Status
+from gateway.payments.held_parts import PARTS_DETAIL, load_earlier_parts
 from gateway.payments.payment_receipts import ShownReceipt
 from gateway.timers.registry import Timer
 
@@ -95,25 +98,34 @@ def _build_order_line(item: Mapping[str, str], currency: str, language: str) -> 
 
 def build_receipt(row: Checkout, payment: Payment, t: Mapping[str, str], language: str) -> Receipt:
     """The receipt of a paid checkout in ``language``, whose texts are ``t``. It shows four digits of a card and none of
-    an account."""
-    amount = payment.approved_amount if payment.approved_amount is not None else payment.amount
-    brand = brands.find_brand(payment.brand)
-    means = brand.label if brand is not None else payment.brand
-    digits = payment.answer.get("card", {}).get("last4Digits", "")
+    an account. ``payment``: the last one, where the amount was paid in parts."""
+    paid = [*load_earlier_parts(payment), payment]
+    amounts = [one.amount if one.approved_amount is None else one.approved_amount for one in paid]
+    means = [_name_means(one) for one in paid]
+    if len(paid) > 1:
+        each = [format_local_amount(amount, payment.currency, language) for amount in amounts]
+        means = [f"{name}: {amount}" for name, amount in zip(means, each, strict=True)]
     paid_at = (payment.completed_at or payment.created_at).astimezone(ZoneInfo(row.merchant.time_zone))
     facts = (
         (t["merchant"], row.merchant.name),
         (t["date"], f"{paid_at:%Y-%m-%d %H:%M %Z}"),
-        (t["paidWith"], f"{means} •••• {digits}" if digits else means),
+        *((t["paidWith"], one) for one in means),
         (t["bank.reference"], mask_text(row.request.get("merchantTransactionId", ""))),
-        (t["receiptNumber"], format_short_id(payment.number)),
+        *((t["receiptNumber"], format_short_id(one.number)) for one in paid),
     )
     return Receipt(
         merchant=row.merchant.name,
-        amount=format_local_amount(amount, payment.currency, language),
+        amount=format_local_amount(sum(amounts, Decimal(0)), payment.currency, language),
         facts=tuple((label, value) for label, value in facts if value),
         lines=list_order_lines(row.request, payment.currency, language),
     )
+
+
+def _name_means(payment: Payment) -> str:
+    brand = brands.find_brand(payment.brand)
+    name = brand.label if brand is not None else payment.brand
+    digits = payment.answer.get("card", {}).get("last4Digits", "")
+    return f"{name} •••• {digits}" if digits else name
 
 
 def is_receipt_shown(payment: Payment, now: datetime) -> bool:
@@ -125,11 +137,15 @@ def find_receipt_of_payment(payment: Payment) -> ShownReceipt | None:
     """The receipt that the hosted payment page showed of an approved payment, in English; None for any other one."""
     if payment.status != Status.APPROVED:
         return None
-    row = Checkout.objects.select_related("merchant").filter(payment=payment, kind=Checkout.Kind.PAYMENT).first()
-    if row is None or not session.has_payment_page(row):
+    rows = Checkout.objects.select_related("merchant", "payment").filter(kind=Checkout.Kind.PAYMENT)
+    found = Q(payment=payment)
+    if PARTS_DETAIL in payment.answer.get("resultDetails", {}):
+        found |= Q(pk=find_checkout_id(payment), parts__contains=[payment.pk])
+    row = rows.filter(found).first()
+    if row is None or row.payment is None or not session.has_payment_page(row):
         return None
     t = languages.load_mail_texts("en")
-    receipt = build_receipt(row, payment, t, "en")
+    receipt = build_receipt(row, row.payment, t, "en")
     lines = tuple((f"{line.quantity} × {line.name}", line.total) for line in receipt.lines)
     mails = row.receipt_mails.filter(state=ReceiptMail.State.SENT).count()
     return ShownReceipt(facts=((t["amount"], receipt.amount), *receipt.facts, *lines), mails=mails)

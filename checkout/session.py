@@ -71,6 +71,8 @@ def update_checkout(row: Checkout, parameters: Parameters) -> WriteStatement:
         if row.payment.status == Status.APPROVED:
             raise RequestRefusedError(INVALID_PARAMETER_CODE, more="the checkout is paid already")
         raise RequestRefusedError(CONCURRENT_UPDATE_CODE, more="a payment of this checkout is being made")
+    if row.rest is not None:
+        raise RequestRefusedError(CONCURRENT_UPDATE_CODE, more="a part of the amount is held until the rest is paid")
     plain, secret = _split_secrets(parameters)
     write = WriteStatement()
     write.update(

@@ -20,6 +20,7 @@ from gateway.backoffice.payments.timeline import TimelineEvent
 from gateway.core import clock
 from gateway.core.masking import mask_text
 from gateway.models import Payment
+from gateway.payments.risk_screening import PARTIAL_APPROVAL_DETAIL
 
 MAX_SHOWN_CALLS: Final = 50
 
@@ -39,6 +40,7 @@ def build_checkout_page(checkout: UUID) -> dict[str, Any]:
         "sent": [(name, mask_text(value)) for name, value in sorted(row.request.items())],
         "secret": row.request_sealed is not None,
         "payment": row.payment,
+        "parts": _list_parts(row),
         "pill": build_state_pill(row.payment.status) if row.payment else None,
         "payment_title": format_payment_title(row.payment) if row.payment else "",
         "payment_address": reverse("admin:gateway_payment_change", args=[row.payment.pk]) if row.payment else "",
@@ -55,6 +57,20 @@ def _render_heading(row: Checkout) -> str:
     if not row.request.get("amount"):
         return _("Checkout for a registration")
     return f"{_('Checkout')} {format_checkout_amount(row)}"
+
+
+def _list_parts(row: Checkout) -> list[dict[str, str]]:
+    """The payments that hold, or held, other parts of the amount than the last one."""
+    parts = Payment.objects.filter(pk__in=row.parts).order_by("id") if row.parts else ()
+    return [
+        {
+            "title": format_payment_title(one),
+            "address": reverse("admin:gateway_payment_change", args=[one.pk]),
+            "state": str(build_state_pill(one.status)["text"]),
+            "told": one.answer.get("resultDetails", {}).get(PARTIAL_APPROVAL_DETAIL, ""),
+        }
+        for one in parts
+    ]
 
 
 def _list_moments(row: Checkout, over: bool) -> list[TimelineEvent]:

@@ -14,6 +14,7 @@ urlpatterns = [
     path("checkouts/<str:target>/config", api.CheckoutConfigView.as_view()),
     path("checkouts/<str:target>/card-brands", api.CardBrandsView.as_view()),
     path("checkouts/<str:target>/state", api.CheckoutStateView.as_view()),
+    path("checkouts/<str:target>/release", api.ReleasePartsView.as_view()),
     path("checkouts/<str:target>/wallet-session", wallet_api.WalletSessionView.as_view()),
     path("paymentLinks", payment_link_api.PaymentLinksView.as_view()),
     path("paymentLinks/<str:target>", payment_link_api.PaymentLinkView.as_view()),

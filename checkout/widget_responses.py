@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -18,6 +19,7 @@ from checkout import session, stored_means, wallet_providers, wallet_sheets
 from checkout.brand_selection import resolve_form_kind, select_brands
 from checkout.form_parameters import may_offer_storing
 from checkout.models import Checkout
+from checkout.parts import REST_FORM_KIND, find_held_amount, render_held_amount
 from gateway.catalogue.conditions.authentication import ADDRESS_FIELDS
 from gateway.core import brands, languages, result_codes
 from gateway.core.brands import Brand, CardBrand
@@ -25,7 +27,9 @@ from gateway.core.money import format_amount
 from gateway.core.result_codes import AWAITING_SHOPPER_CODE
 from gateway.models import Payment, Status
 from gateway.payments import shopper_return
+from gateway.payments.held_parts import is_held
 from gateway.payments.rendering import render_payment, resolve_result_code
+from gateway.payments.stored_answer import read_earlier_parts
 
 MAX_REQUESTED_BRANDS: Final = 60
 """Codes of one data-brands attribute."""
@@ -48,6 +52,8 @@ OTHER_MEANS_TEXTS: Final = frozenset({
     "windowShow",
 })  # fmt: skip
 """Texts that a form says only where there is more than a card to type in."""
+HELD_TEXTS: Final = frozenset({"giveBack", "givenBack", "heldPart", "heldRest"})
+"""Texts that a form says only where a part of the amount is held."""
 ADDRESS_TEXTS: Final = frozenset({"billingAddress", "city", "country", "postcode", "state", "street1", "street2"})
 _CODE: Final = re.compile(r"[A-Za-z0-9_]{1,32}")
 _HEAD: Final = len("billing.")
@@ -60,8 +66,18 @@ def render_form_config(
     ``asks_address``: the page wants an address where the channel does not."""
     prepared = session.load_plain_values(row)
     offer = select_brands(row, [code for code in wanted if _CODE.fullmatch(code)][:MAX_REQUESTED_BRANDS])
-    amount = prepared.get("amount")
     registrations = stored_means.list_offered_registrations(row, prepared)
+    held = find_held_amount(row)
+    if held is not None:
+        prepared["amount"] = format_amount(held.rest)
+        offer = replace(
+            offer,
+            brands=tuple(
+                code for code in offer.brands if resolve_form_kind(brands.PAYMENT_BRANDS[code]) == REST_FORM_KIND
+            ),
+        )
+        registrations = [one for one in registrations if one["kind"] == "card"]
+    amount = prepared.get("amount")
     billing = list_billing_fields(row, prepared, asks_address)
     is_card_alone = not registrations and all(
         resolve_form_kind(brands.PAYMENT_BRANDS[code]) == "card" for code in offer.brands
@@ -79,7 +95,9 @@ def render_form_config(
         "locale": locale,
         "lang": languages.iso_language_code(locale),
         "dir": languages.text_direction(locale),
-        "texts": _select_texts(locale, is_card_alone=is_card_alone, has_address=bool(billing)),
+        "texts": _select_texts(
+            locale, is_card_alone=is_card_alone, has_address=bool(billing), is_held=held is not None
+        ),
         "brands": [render_brand(brands.PAYMENT_BRANDS[code]) for code in offer.brands],
         "brandOrder": row.channel.accepted_brand_order,
         "cvvRequired": row.channel.cvv_required,
@@ -92,6 +110,8 @@ def render_form_config(
         "test": not settings.IS_LIVE,
         "shopperResultUrl": prepared.get("shopperResultUrl"),
     }
+    if held is not None:
+        body["held"] = render_held_amount(row, held)
     if brands.are_brands_in_bin_table():
         body["cardBrands"] = f"v1/checkouts/{row.public_id}/card-brands"
     if not settings.IS_LIVE:
@@ -99,12 +119,14 @@ def render_form_config(
     return body
 
 
-def _select_texts(locale: str, *, is_card_alone: bool, has_address: bool) -> dict[str, str]:
-    """The texts that this form can say. Whatever is not a card form alone gets all of them."""
+def _select_texts(locale: str, *, is_card_alone: bool, has_address: bool, is_held: bool) -> dict[str, str]:
+    """The texts that this form can say. A form that is not of cards alone gets all but those of a held part."""
     texts = languages.load_form_texts(locale)
-    if not is_card_alone:
+    if is_held:
         return dict(texts)
-    unsaid = OTHER_MEANS_TEXTS if has_address else OTHER_MEANS_TEXTS | ADDRESS_TEXTS
+    if not is_card_alone:
+        return {key: text for key, text in texts.items() if key not in HELD_TEXTS}
+    unsaid = HELD_TEXTS | (OTHER_MEANS_TEXTS if has_address else OTHER_MEANS_TEXTS | ADDRESS_TEXTS)
     return {key: text for key, text in texts.items() if key not in unsaid}
 
 
@@ -169,11 +191,14 @@ def build_hosted_field_urls(row: Checkout) -> dict[str, str]:
 def resolve_checkout_state(row: Checkout) -> str:
     """open, processing, action (the shopper has to go somewhere), done or expired. A payment begun in time continues
     after the checkout's end: no page may claim that the shopper was not charged while it does."""
-    return _resolve_payment_state(row, row.payment.status if row.payment is not None else None)
+    return _resolve_payment_state(row, row.payment)
 
 
-def _resolve_payment_state(row: Checkout, status: str | None) -> str:
-    now = WIDGET_STATE_BY_STATUS[status]
+def _resolve_payment_state(row: Checkout, payment: Payment | None) -> str:
+    if payment is not None and is_held(payment):
+        now = "open"  # for the rest
+    else:
+        now = WIDGET_STATE_BY_STATUS[payment.status if payment is not None else None]
     return "expired" if now == "open" and session.is_checkout_expired(row) else now
 
 
@@ -181,13 +206,20 @@ def render_state(row: Checkout) -> dict[str, Any]:
     """The checkout's state, for the page that polls it."""
     now = resolve_checkout_state(row)
     payment = row.payment
-    return {
+    body = {
         "state": now,
         "secondsLeft": session.count_seconds_left(row),
         "attempts": row.attempts,
         "redirect": render_redirect(payment) if payment is not None and now == "action" else None,
         "returnTo": shopper_return.build_result_url(payment) if payment is not None and now == "done" else None,
     }
+    return body | _render_held(row, now)
+
+
+def _render_held(row: Checkout, state: str) -> dict[str, Any]:
+    """``held``: the parts that are held, of a checkout whose rest can be paid."""
+    held = find_held_amount(row) if state == "open" else None
+    return {"held": render_held_amount(row, held)} if held is not None else {}
 
 
 def get_last_result_code(row: Checkout) -> str:
@@ -212,12 +244,16 @@ def render_submission(row: Checkout, payment: Payment) -> tuple[int, dict[str, A
     """The browser's answer to its submission: the code in words, the state, the attempts, the redirect. Returns status
     and body."""
     code = resolve_result_code(payment)
-    now = _resolve_payment_state(row, payment.status)
+    now = _resolve_payment_state(row, payment)
     final = payment.status in (Status.APPROVED, Status.DECLINED, Status.IN_DOUBT)
-    return result_codes.http_status(code), {
+    body = {
         "result": {"code": code, "description": result_codes.find_result_code(code).description},
         "state": now,
         "attempts": count_attempts(row.id),
         "redirect": render_redirect(payment) if payment.status == Status.PENDING else None,
         "returnTo": shopper_return.build_result_url(payment) if final else None,
     }
+    if is_held(payment) or read_earlier_parts(payment.answer):
+        row = session.find_checkout(row.public_id) or row  # as it stands after this payment
+        body |= _render_held(row, now)
+    return result_codes.http_status(code), body

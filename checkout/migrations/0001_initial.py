@@ -108,6 +108,13 @@ class Migration(migrations.Migration):
                 ("attempts", models.SmallIntegerField(default=0)),
                 ("version", models.IntegerField(default=1)),
                 ("hidden_brands", models.JSONField(default=dict)),
+                (
+                    "parts",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.UUIDField(), db_default=[], default=list, size=None
+                    ),
+                ),
+                ("rest", models.DecimalField(decimal_places=2, max_digits=18, null=True)),
                 ("created_at", models.DateTimeField()),
                 ("expires_at", models.DateTimeField()),
                 ("fetched_at", models.DateTimeField(null=True)),
@@ -143,6 +150,12 @@ class Migration(migrations.Migration):
                         fields=["expires_at"],
                         name="checkout_unused",
                     ),
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("rest", None), ("rest__gt", 0), _connector="OR"),
+                        name="checkout_rest_positive",
+                    )
                 ],
             },
         ),

@@ -16,7 +16,7 @@ import hashlib
 import json
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -136,16 +136,23 @@ def _run_esbuild(entry: str, *options: str, define: Mapping[str, Any] | None = N
 
 
 def _list_card_brands() -> list[dict[str, Any]]:
-    """Patterns of every card brand's numbers, for the hosted fields."""
-    return [
-        {
-            "code": brand.code,
-            "ranges": brand.ranges,
-            "detect": brand.detected,
-            "lengths": sorted(brand.lengths),
-            "luhn": brand.luhn,
-            "beside": brand.beside,
-            "afterScheme": brand.after_scheme,
-        }
-        for brand in brands.CARD_BRANDS.values()
-    ]
+    """Patterns of every card brand's numbers, for the hosted fields; what is as with most brands is left out."""
+    return [_describe_card_brand(brand) for brand in brands.CARD_BRANDS.values()]
+
+
+def _describe_card_brand(brand: brands.CardBrand) -> dict[str, Any]:
+    row: dict[str, Any] = {"code": brand.code, "ranges": _join_ranges(brand.ranges), "lengths": sorted(brand.lengths)}
+    if brand.detected != brand.ranges:
+        row["detect"] = _join_ranges(brand.detected)
+    if not brand.luhn:
+        row["unchecked"] = True
+    if brand.beside:
+        row["beside"] = brand.beside
+    if brand.after_scheme:
+        row["afterScheme"] = True
+    return row
+
+
+def _join_ranges(ranges: Iterable[tuple[str, str]]) -> str:
+    """Ranges of prefixes as one text: "34 37 3528-3589"."""
+    return " ".join(low if low == high else f"{low}-{high}" for low, high in ranges)

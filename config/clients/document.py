@@ -14,7 +14,7 @@ _FORM: Final = "application/x-www-form-urlencoded"
 _REFERENCE: Final = "#/components/schemas/"
 _MAX_ENUM_VALUES: Final = 40
 """Longer lists of values (currencies, countries) are texts."""
-_NOT_FOR_SERVERS: Final = frozenset({"pay-checkout", "store-checkout", "wallet-session"})
+_NOT_FOR_SERVERS: Final = frozenset({"pay-checkout", "store-checkout", "release-parts", "wallet-session"})
 """Operations that the payment form calls, not a merchant's server."""
 _NOT_MODELLED: Final = frozenset(
     {"Submitted", "CheckoutState", "WalletSession", "WidgetConfig", "Integrity", "Health", "Throttled", "Error"}

@@ -289,6 +289,7 @@ RESPONSE_SCHEMAS: Final[Mapping[str, ResponseSchema]] = {
             "redirect": {"type": ["object", "null"], "description": "Where the shopper has to go.",
                          "additionalProperties": True},
             "returnTo": {"type": ["string", "null"], "description": "The shop's address, with id and resourcePath."},
+            "held": _map("Of an amount that is paid in part: currency, rest and the parts that are held."),
         },
         [],
         "What a browser learns: the result's code and words, the state. A merchant's token gets the payment object.",
@@ -301,6 +302,7 @@ RESPONSE_SCHEMAS: Final[Mapping[str, ResponseSchema]] = {
             "attempts": {"type": "integer", "description": "Payments that were begun in it."},
             "redirect": {"type": ["object", "null"], "additionalProperties": True},
             "returnTo": {"type": ["string", "null"]},
+            "held": _map("Of an amount that is paid in part: currency, rest and the parts that are held."),
         },
         ["state", "secondsLeft"],
         "How a checkout stands. No payment object.",
@@ -316,6 +318,7 @@ RESPONSE_SCHEMAS: Final[Mapping[str, ResponseSchema]] = {
             "checkout": _map("Id, kind, amount, currency, secondsLeft."),
             "brands": {"type": "array", "items": {"type": "object", "additionalProperties": True}},
             "texts": _map("Every text of the form.", {"type": "string"}),
+            "held": _map("Of an amount that is paid in part: currency, rest and the parts that are held."),
         },
         ["checkout", "brands", "texts"],
         "How to draw the form.",
@@ -789,6 +792,17 @@ PUBLIC_PATHS: Final[Mapping[str, ResponseSchema]] = {
          "429": _ref("responses", "429"), **_WRONG_METHOD},
         tag=CHECKOUTS_TAG, parameters=[CHECKOUT_ID_PARAMETER],
     ),
+    "/v1/checkouts/{id}/release": {
+        "post": {
+            "operationId": "release-parts", "summary": "Give held parts of the amount back",
+            "description": "For the widget: what is held until the rest is paid is reversed. Public.",
+            "tags": [CHECKOUTS_TAG], "security": [], "parameters": [CHECKOUT_ID_PARAMETER],
+            "responses": {
+                "200": _response("The state.", "CheckoutState", headers=_RATES),
+                "404": _ref("responses", "404"), "429": _ref("responses", "429"), **_WRONG_METHOD,
+            },
+        }
+    },
     "/v1/checkouts/{id}/wallet-session": {
         "post": {
             "operationId": "wallet-session", "summary": "Have a page's wallet sheet vouched for",

@@ -298,6 +298,7 @@ class Migration(migrations.Migration):
                         choices=[
                             ("request", "asked for: the issuer is told that a part will do"),
                             ("accept", "accepted: the payment is approved with what was granted"),
+                            ("collect", "held in a form: the shopper pays the rest, or has it given back"),
                             ("decline", "reversed at once: the payment is declined"),
                         ],
                         db_default="accept",
@@ -745,6 +746,7 @@ class Migration(migrations.Migration):
                         choices=[
                             ("authenticate", "the shopper authenticates"),
                             ("redirect", "the shopper is at a bank or wallet"),
+                            ("part", "a part is held until the rest is paid"),
                         ],
                         max_length=12,
                     ),

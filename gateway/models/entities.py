@@ -186,6 +186,7 @@ class Channel(Entity):
 
         REQUEST = "request", _("asked for: the issuer is told that a part will do")
         ACCEPT = "accept", _("accepted: the payment is approved with what was granted")
+        COLLECT = "collect", _("held in a form: the shopper pays the rest, or has it given back")
         DECLINE = "decline", _("reversed at once: the payment is declined")
 
     class RetryTiming(models.TextChoices):

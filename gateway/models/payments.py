@@ -334,9 +334,11 @@ class AuthorizationRelease(models.Model):
 
 
 class Suspension(models.Model):
-    """A PENDING payment that waits for its shopper, who was sent away to authenticate or to a bank or wallet.
+    """A PENDING payment that waits for its shopper, who was sent away to authenticate or to a bank or wallet, or has to
+    pay the rest of an amount that was approved in part.
 
-    ``deadline``: the merchant's clock; when it passes, the bank, wallet or directory is asked for the last time.
+    ``deadline``: the merchant's clock; when it passes, the bank, wallet or directory is asked for the last time, and a
+    part is given back.
     ``secrets_sealed``: the CVV (or another one-time secret) that the acquirer will need, sealed; deleted with the row
     when the payment leaves PENDING. ``lease_until``: real time, while a worker asks.
     """
@@ -344,6 +346,7 @@ class Suspension(models.Model):
     class Stage(models.TextChoices):
         AUTHENTICATE = "authenticate", "the shopper authenticates"
         REDIRECT = "redirect", "the shopper is at a bank or wallet"
+        PART = "part", "a part is held until the rest is paid"
 
     payment = models.OneToOneField(
         Payment, on_delete=models.PROTECT, primary_key=True, related_name="suspension", db_constraint=False

@@ -86,6 +86,17 @@ class RequestOrigin(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PartCollection:
+    """That an approval in part of the payment is held until the rest is paid with other means. ``until``: the end of
+    its checkout; ``earlier``: ids of the payments that hold parts already. ``takes_part``: False for the last that may
+    be tried, which has to be approved in full."""
+
+    until: datetime
+    earlier: tuple[UUID, ...] = ()
+    takes_part: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PaymentRequest:
     """A first payment as process_payment takes it. Follow-ups have gateway.payments.follow_ups.FollowUpRequest.
 
@@ -96,7 +107,8 @@ class PaymentRequest:
     under /v1/payments. ``extra_writes``: adds the caller's rows to the statement that begins the payment; a version
     check in them that fails means no payment (ConcurrentPaymentUpdateError). ``row_locked``: the caller has locked its
     own row, so ``extra_writes`` need no version check. ``allow_duplicate``: do not refuse a
-    repeated merchantTransactionId.
+    repeated merchantTransactionId. ``collection``: what becomes of an approval in part; None: as the channel has it
+    for payments outside of forms.
     """
 
     payment: UUID
@@ -121,3 +133,4 @@ class PaymentRequest:
     extra_writes: Callable[[WriteStatement], None] | None = None
     row_locked: bool = False
     allow_duplicate: bool = False
+    collection: PartCollection | None = None

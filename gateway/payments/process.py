@@ -53,6 +53,7 @@ from gateway.models import OpenPayment, Payment, Status
 from gateway.payments import (
     cascade,
     failover,
+    held_parts,
     network_tokens,
     refusal,
     risk_screening,
@@ -263,7 +264,11 @@ def build_payment(request: PaymentRequest, chosen_route: Route, refusals: tuple[
         agreement_references=agreement_references,
         renews_card=request.renews_card,
         whole_amount_only=request.payment_type in ("DB", "PA")
-        and risk_screening.refuses_partial_approvals(request.channel),
+        and (
+            risk_screening.refuses_partial_approvals(request.channel)
+            or (request.collection is not None and not request.collection.takes_part)
+        ),
+        **held_parts.list_collection_facts(request.collection),
     ).as_json()
     # A registration charges nothing: the descriptor is that of the payments made with it later.
     channel_default = request.channel.descriptor if request.payment_type != REGISTRATION_PAYMENT_TYPE else None

@@ -36,7 +36,13 @@ from gateway.payments.outcomes import Declined
 from gateway.payments.payment_request import PaymentRequest, RequestOrigin
 from gateway.payments.refusal import CHANNEL_NOT_CONFIGURED_CODE, RequestRefusedError
 from gateway.payments.side_effects import REGISTRATION_PAYMENT_TYPE
-from gateway.payments.stored_answer import ApprovalPolicy, PrivateFacts, get_shown_facts, read_private_facts
+from gateway.payments.stored_answer import (
+    ApprovalPolicy,
+    PrivateFacts,
+    get_shown_facts,
+    read_collection_end,
+    read_private_facts,
+)
 from gateway.risk import card_testing, risk_store
 from gateway.risk import evaluation as risk
 from gateway.risk.card_testing import CardTestingWatch
@@ -318,9 +324,10 @@ def refuses_partial_approvals(channel: Channel) -> bool:
 
 def asks_for_partial_approval(payment: Payment) -> bool:
     """Whether the issuer of a debit or preauthorization is told that an approval of less will do."""
+    asks = payment.channel.partial_approvals == Channel.PartialApprovals.REQUEST
     return (
         payment.payment_type in ("DB", "PA")
-        and payment.channel.partial_approvals == Channel.PartialApprovals.REQUEST
+        and (asks or bool(read_collection_end(payment.answer)))
         and not read_private_facts(payment.answer).whole_amount_only
     )
 

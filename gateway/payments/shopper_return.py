@@ -31,6 +31,7 @@ from gateway.core.secret import Secret
 from gateway.db.statement import execute_sql
 from gateway.models import Merchant, Payment, Status, Suspension
 from gateway.payments import exempting, risk_screening, shopper_tokens, step_up, store
+from gateway.payments.held_parts import expire_held_part, is_held
 from gateway.payments.operation_table import is_locally_queued
 from gateway.payments.outcomes import AuthenticationProof, Declined, describe_silence, outcome_from_reply, resolve_event
 from gateway.payments.payment_means import load_payment_means, restore_one_time_secrets, restore_party_accounts
@@ -174,7 +175,7 @@ def decline_unauthenticated_payment(
 ) -> Payment:
     """Decline a payment whose shopper did not authenticate, with ``code``; its acquirer was never called, or declined
     for want of it."""
-    if payment.status != Status.PENDING:
+    if payment.status != Status.PENDING or is_held(payment):
         return payment
     reply = AcquirerReply(code=code, facts=facts or {})
     plan = risk_screening.plan_resumed_screening(payment, flatten_body(payment.request))
@@ -189,7 +190,7 @@ def decline_unauthenticated_payment(
 def complete_shopper_return(payment: Payment, trace: RequestTrace | None) -> Payment:
     """Inquire at the bank or wallet after the shopper returned, and complete the payment by the answer. If the order is
     still open there, or there is no answer, the payment stays PENDING."""
-    if payment.status != Status.PENDING:
+    if payment.status != Status.PENDING or is_held(payment):
         return payment
     connector = CONNECTORS[payment.connector]
     started = time.perf_counter()
@@ -234,6 +235,8 @@ def claim_due_suspensions(limit: int, now: datetime, merchant: Merchant | None =
 
 
 def _expire_payment(payment: Payment) -> bool:
+    if payment.suspension.stage == Suspension.Stage.PART:
+        return expire_held_part(payment)
     if payment.suspension.stage == Suspension.Stage.AUTHENTICATE:
         # Our own 3-D Secure server is the evidence: it closes an open authentication that never succeeded.
         row = authentications.find_authentication_of_payment(payment.id)
@@ -249,9 +252,10 @@ def withdraw_payment(payment: Payment, trace: RequestTrace | None) -> Payment:
     """End a suspended payment that the shopper gave up for another one.
 
     One that waits for authentication is declined at once. At a bank or wallet it is inquired about first: an approval
-    there counts, an open order is voided there. Without a confirmed void the payment stays PENDING.
+    there counts, an open order is voided there. Without a confirmed void the payment stays PENDING. One that holds a
+    part is not given up so.
     """
-    if payment.status != Status.PENDING:
+    if payment.status != Status.PENDING or is_held(payment):
         return payment
     waiting = Suspension.objects.filter(pk=payment.pk).first()
     if waiting is None:

@@ -6,12 +6,14 @@ No transaction is open during an acquirer call: :func:`insert_payment` has commi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 from django.conf import settings
-from django.db import IntegrityError
+from django.db import IntegrityError, transaction
 
 from gateway.connectors.accounts import assign_trace_number
 from gateway.connectors.port import AcquirerReply
@@ -35,6 +37,7 @@ from gateway.models import (
 )
 from gateway.payments import acquirer_message_store, exemption_counts, wallet_tokens
 from gateway.payments.chain_states import mark_authorization_expired
+from gateway.payments.held_parts import build_part_approval, hold_part, is_held, load_earlier_parts, name_parts
 from gateway.payments.nested_values import deep_merge
 from gateway.payments.outcomes import Approved, Declined, OutcomeUnknown, PaymentOutcome, Suspended
 from gateway.payments.payment_request import IdempotencyContext, RequestTrace
@@ -167,10 +170,55 @@ def complete_payment(
     the first inquiry about a payment that is now IN_DOUBT, after FIRST_INQUIRY_DELAY by default. ``plan``: the
     guards count the outcome. ``was_taken_back``: the outcome is the decline of the account before the present one,
     where the attempt was voided.
+    An approval in part that waits for the rest is held; the approval of the rest approves the parts before it, too.
     Raises PaymentTransitionError when the payment changed since it was read: nothing was written.
     """
+    outcome = hold_part(payment, outcome)
+    parts = load_earlier_parts(payment)
+    complete = partial(
+        _complete_payment,
+        payment,
+        outcome,
+        trace=trace,
+        kind=kind,
+        idempotency=idempotency,
+        recover_at=recover_at,
+        plan=plan,
+        was_taken_back=was_taken_back,
+        parts=parts,
+    )
+    if not parts or not isinstance(outcome, Approved):
+        complete()
+        return
+    # Their checkout gives none back while the rest is being paid. Where they are held no longer, another worker has
+    # completed this payment.
+    if not all(is_held(part) for part in parts):
+        raise PaymentTransitionError(f"the parts before payment {payment.id} were moved by another worker")
+    with transaction.atomic():
+        for part in parts:
+            others = [one for one in (*parts, payment) if one is not part]
+            _complete_payment(part, build_part_approval(part, others, outcome.at))
+        complete()
+    wakeup.notify_timer(wakeup.WEBHOOK_TIMER)  # what the transaction asked for came before its commit
+
+
+def _complete_payment(
+    payment: Payment,
+    outcome: PaymentOutcome,
+    *,
+    trace: RequestTrace | None = None,
+    kind: str = "submit",
+    idempotency: IdempotencyContext | None = None,
+    recover_at: datetime | None = None,
+    plan: ScreeningPlan | None = None,
+    was_taken_back: bool = False,
+    parts: Sequence[Payment] = (),
+) -> None:
+    """:func:`complete_payment` of one payment. ``parts``: those that hold the other parts of its amount."""
     before, sequence, asked = Status(payment.status), payment.sequence, payment.connector
     reply = apply_review_code(payment, outcome.reply) if isinstance(outcome, Approved) else outcome.reply
+    if parts:
+        reply = replace(reply, details={**reply.details, **name_parts(parts)})
     changes, effects = _resolve_changes(payment, outcome, reply)
     if was_taken_back:
         changes |= _return_to_declining_account(payment, reply.code, outcome.at)
@@ -281,7 +329,7 @@ def _move_open_rows(
     if before == Status.PENDING:
         write.delete(Suspension, mine)
         if in_doubt:
-            write.insert(OpenPayment, **mine, **inquiry_at, inquiries=0)
+            write.insert(OpenPayment, **mine, **inquiry_at, inquiries=0, trace_number=payment.trace_number)
     elif in_doubt:
         write.update_related(OpenPayment, inquiry_at, mine)
     else:

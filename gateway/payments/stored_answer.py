@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from gateway.models import Payment
@@ -28,6 +28,9 @@ _ATTEMPT: Final = "attempt"
 _EXEMPTION: Final = "exemption"
 _EARLIER_DECLINE: Final = "earlierDecline"
 _NETWORK_TOKEN: Final = "networkToken"  # noqa: S105 - a member's name
+_COLLECT_UNTIL: Final = "collectUntil"
+_EARLIER_PARTS: Final = "earlierParts"
+_HELD_PART: Final = "heldPart"
 _AUTHENTICATION_FACTS: Final = "threeDSecure"
 
 
@@ -59,6 +62,18 @@ class EarlierDecline:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HeldPart:
+    """An approval in part that waits for the rest. ``amount``: what was granted; ``code``, ``network_reference``,
+    ``valid_for_s``: as the acquirer answered; ``trace_number``: of the payment's message, which a reversal names."""
+
+    amount: str
+    code: str
+    network_reference: str = ""
+    valid_for_s: float | None = None
+    trace_number: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PrivateFacts:
     """What a payment keeps for itself between its phases.
 
@@ -74,7 +89,10 @@ class PrivateFacts:
     (gateway.payments.exempting). ``earlier_decline``: of the attempt before, the payment's result if the present one
     was not made; None for the first attempt. ``renews_card``: it is paid with a new expiry date of its stored card,
     which its approval writes into the registration. ``network_token``: a TokenUse, '' where its card has no token
-    (gateway.payments.network_tokens).
+    (gateway.payments.network_tokens). ``collect_until``: ISO time by the merchant's clock, until when an approval in
+    part is held for the rest; '' where it is not. ``earlier_parts``: ids of the payments that hold the other parts of
+    the amount, of a payment of the rest. ``held_part``: its own approval in part, while it is held
+    (gateway.payments.held_parts).
     """
 
     agreement_references: Mapping[str, str] = field(default_factory=dict)
@@ -89,6 +107,9 @@ class PrivateFacts:
     exemption: str = ""
     earlier_decline: EarlierDecline | None = None
     network_token: str = ""
+    collect_until: str = ""
+    earlier_parts: tuple[str, ...] = ()
+    held_part: HeldPart | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The members of ``Payment.answer``; none for what is empty."""
@@ -103,7 +124,11 @@ class PrivateFacts:
             _ATTEMPT: self.attempt if self.attempt > 1 else None,
             _EXEMPTION: self.exemption,
             _NETWORK_TOKEN: str(self.network_token),
+            _COLLECT_UNTIL: self.collect_until,
+            _EARLIER_PARTS: list(self.earlier_parts),
         }
+        if (part := self.held_part) is not None:
+            members[_HELD_PART] = asdict(part)
         if (policy := self.approval_policy) is not None:
             rules: dict[str, Any] = {"review": policy.review, "avs": dict(policy.avs), "cvv": dict(policy.cvv)}
             members[_APPROVAL_POLICY] = {name: value for name, value in rules.items() if value}
@@ -128,7 +153,32 @@ def read_private_facts(answer: Mapping[str, Any]) -> PrivateFacts:
         exemption=answer.get(_EXEMPTION, ""),
         earlier_decline=EarlierDecline(**declined) if declined else None,
         network_token=answer.get(_NETWORK_TOKEN, ""),
+        collect_until=answer.get(_COLLECT_UNTIL, ""),
+        earlier_parts=tuple(answer.get(_EARLIER_PARTS, ())),
+        held_part=read_held_part(answer),
     )
+
+
+def read_held_part(answer: Mapping[str, Any]) -> HeldPart | None:
+    """``held_part`` of :class:`PrivateFacts` alone."""
+    kept = answer.get(_HELD_PART)
+    return HeldPart(**kept) if kept else None
+
+
+def read_earlier_parts(answer: Mapping[str, Any]) -> tuple[str, ...]:
+    """``earlier_parts`` of :class:`PrivateFacts` alone: it is read of every payment that is completed."""
+    return tuple(answer.get(_EARLIER_PARTS, ()))
+
+
+def read_collection_end(answer: Mapping[str, Any]) -> str:
+    """``collect_until`` of :class:`PrivateFacts` alone."""
+    until: str = answer.get(_COLLECT_UNTIL, "")
+    return until
+
+
+def drop_held_part(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """``answer`` of a payment whose part is held no longer."""
+    return {name: value for name, value in answer.items() if name not in (_HELD_PART, _COLLECT_UNTIL)}
 
 
 def get_attempt_number(payment: Payment) -> int:

@@ -2,8 +2,9 @@
 
 An attempt is a first debit or authorization of an amount above zero that an acquirer answered. A purchase is what a
 shopper wanted: attempts of one checkout, else those with one merchantTransactionId, else the attempt alone. It is
-approved if one of its attempts was, and counts in the segment of that attempt, else of its last. Times are the
-merchants' clocks. Source: docs/approval.md; docs/decisions/0107.
+approved if one of its attempts was, and counts in the segment of that attempt, else of its last; where its amount was
+paid in parts, with the money of all of them. Times are the merchants' clocks.
+Source: docs/approval.md; docs/decisions/0107.
 """
 
 # ruff: noqa: S608 - statements are put together out of this module's own constants; values are always bound
@@ -39,7 +40,7 @@ chosen AS MATERIALIZED (
         SELECT p.id, p.merchant_id, p.created_at, p.status, p.brand, p.currency, p.amount, p.approved_amount, p.means,
             p.method, p.payment_type, p.connector, p.acquirer_merchant_id, p.result_code, p.email_key, p.follow_ups,
             p.answer -> 'card' ->> 'bin' AS bin, p.answer ? 'exemption' AS exempted, p.request,
-            p.status = 'APPROVED' AS approved, /* more columns */
+            p.status = 'APPROVED' AS approved, p.answer ? 'earlierParts' AS pays_rest, /* more columns */
             coalesce(CASE WHEN p.resource_path LIKE '/v1/checkouts/%%' THEN p.resource_path END,
                 nullif(p.merchant_transaction_id, ''), p.id::text) AS purchase
         FROM gateway_payment p
@@ -55,12 +56,15 @@ _FIGURES: Final = f"""
 WITH {_CHOSEN_SQL}, decided AS (
     SELECT c.*, row_number() OVER (
         PARTITION BY merchant_id, purchase ORDER BY approved DESC, created_at DESC, id DESC
-    ) = 1 AS decides FROM chosen c WHERE {ASKED_SQL}
+    ) = 1 AS decides,
+    CASE WHEN pays_rest THEN max(amount) OVER whole ELSE amount END AS purchase_amount,
+    CASE WHEN pays_rest THEN sum(approved_amount) OVER whole ELSE approved_amount END AS purchase_approved
+    FROM chosen c WHERE {ASKED_SQL} WINDOW whole AS (PARTITION BY merchant_id, purchase)
 )
 SELECT {{segment}} AS segment, d.currency, count(*), count(*) FILTER (WHERE approved),
     count(*) FILTER (WHERE decides), count(*) FILTER (WHERE decides AND approved),
-    coalesce(sum(d.amount) FILTER (WHERE decides), 0),
-    coalesce(sum(approved_amount) FILTER (WHERE decides AND approved), 0)
+    coalesce(sum(d.purchase_amount) FILTER (WHERE decides), 0),
+    coalesce(sum(purchase_approved) FILTER (WHERE decides AND approved), 0)
 FROM decided d {{joins}} GROUP BY 1, 2
 """
 _COUNT: Final = f"WITH {_CHOSEN_SQL} SELECT count(*) FROM chosen"

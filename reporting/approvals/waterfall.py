@@ -42,11 +42,14 @@ NOT_SETTLED: Final = ("uncaptured", "returned", "unsettled")
 # The purchase's deciding attempt: an approved one, else an undecided one, else the last that an acquirer answered.
 _PURCHASES: Final = f"""
 WITH {get_chosen_sql()}, deciding AS (
-    SELECT DISTINCT ON (merchant_id, purchase) c.* FROM chosen c
+    SELECT DISTINCT ON (merchant_id, purchase) c.*,
+        CASE WHEN pays_rest THEN sum(approved_amount) OVER (PARTITION BY merchant_id, purchase) END AS paid_in_parts
+    FROM chosen c
     ORDER BY merchant_id, purchase, approved DESC, status <> 'DECLINED' DESC,
         connector NOT IN ('', 'nobody') DESC, created_at DESC, id DESC
 ), placed AS (
-    SELECT d.currency, CASE WHEN approved THEN coalesce(d.approved_amount, d.amount) ELSE d.amount END AS money,
+    SELECT d.currency, CASE WHEN approved THEN coalesce(d.paid_in_parts, d.approved_amount, d.amount)
+            ELSE d.amount END AS money,
         CASE WHEN approved THEN '' WHEN status <> 'DECLINED' THEN 'open'
             WHEN result_code = '300.100.100' THEN 'soft'
             WHEN result_code LIKE '100.380%%' OR result_code LIKE '100.390%%' OR result_code LIKE '100.396%%'

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from gateway.models import Channel, Division, Payment, Psp
+from gateway.models import Channel, Division, Payment, Psp, Status
 from tests.browser.conftest import picture
+from tests.browser.patience import PATIENCE_MS
 from tests.browser.widget import GOOD, Widget, checkout, held, let_go
 from tests.support.bin_files import write_bin_file
 from tests.support.client import Api
@@ -23,6 +24,8 @@ from tests.support.shopfront import Shopfront
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]
 
 Open = Callable[..., Widget]
+TWO_BRANDS = "420000\t\t\t\t\t\t\tVISA CARTEBANCAIRE"
+"""A row of the table of BINs."""
 
 
 @pytest.fixture
@@ -117,7 +120,7 @@ def test_the_table_of_bins_says_which_brands_are_offered(form: Widget, tmp_path:
     """By six digits, which go to the gateway; a card that is not in it goes by the built-in ranges."""
     asked: list[str] = []
     form.page.on("request", lambda one: asked.append(one.url) if "card-brands" in one.url else None)
-    with write_bin_file(tmp_path, "420000\t\t\t\t\t\t\tVISA CARTEBANCAIRE"):
+    with write_bin_file(tmp_path, TWO_BRANDS):
         Channel.objects.update(brand_order=["CARTEBANCAIRE", "VISA"])
         form.page.reload()
         form.ready().number.fill(GOOD)
@@ -132,6 +135,33 @@ def test_the_table_of_bins_says_which_brands_are_offered(form: Widget, tmp_path:
         form.fill(GOOD).press()
         form.lands()
     assert Payment.objects.get().brand == "CARTEBANCAIRE"
+
+
+def test_a_question_for_brands_that_got_lost_is_asked_again(form: Widget, tmp_path: Path) -> None:
+    with write_bin_file(tmp_path, TWO_BRANDS):
+        form.page.reload()
+        form.page.route(re.compile("card-brands"), lambda route: route.abort(), times=1)
+        form.ready().number.fill(GOOD)
+        choice = form.page.get_by_role("group", name="Your card works with two networks")
+        expect(choice.get_by_role("radio")).to_have_count(2, timeout=PATIENCE_MS)
+
+
+def test_a_late_answer_about_brands_moves_no_button_that_is_pressed(form: Widget, tmp_path: Path) -> None:
+    """The choice pushed Pay away from under the finger, and the press was lost."""
+    with write_bin_file(tmp_path, TWO_BRANDS):
+        form.page.reload()
+        waiting = held(form, "card-brands")
+        form.ready().fill(GOOD).heard()
+        before = form.pay.bounding_box()
+        assert before is not None
+        form.page.mouse.move(before["x"] + before["width"] / 2, before["y"] + before["height"] / 2)
+        form.page.mouse.down()
+        with form.page.expect_response(re.compile("card-brands")):
+            let_go(form, waiting)
+        assert form.heard().pay.bounding_box() == before
+        form.page.mouse.up()
+        form.lands()
+    assert Payment.objects.get().status == Status.APPROVED
 
 
 def test_without_a_choice_the_merchants_brand_is_paid_with(form: Widget) -> None:

@@ -22,6 +22,7 @@ from tests.faults.client import Journal
 from tests.faults.faults import BACK_WITHIN_S, Fault, Stage, Strike
 from tests.faults.faults_away import AWAY, JOURNAL
 from tests.faults.faults_peers import PEERS
+from tests.faults.held_parts import HeldParts
 from tests.faults.load import CLIENTS, Load
 from tests.faults.peers.duty import Peers
 from tests.faults.processes import eventually
@@ -116,6 +117,7 @@ def run(stack: Stack, faults: Sequence[Fault], *, seconds: float, seed: int) -> 
     owing = [duty(stack, shop, seed) for duty in duties.DUTIES]
     peers = next(duty for duty in owing if isinstance(duty, Peers))
     stored = next(duty for duty in owing if isinstance(duty, StoredCards))
+    parts = next(duty for duty in owing if isinstance(duty, HeldParts))
     stage.peers = peers
     if peers.missing:
         say(f"not tested: {', '.join(peers.missing)}")
@@ -134,8 +136,10 @@ def run(stack: Stack, faults: Sequence[Fault], *, seconds: float, seed: int) -> 
     waited = time.monotonic()
     eventually(lambda: _open(stack) == 0 and not any(duty.owed() for duty in owing), SETTLED_WITHIN_S, 0.5)
     waited_s = time.monotonic() - waited
-    journal = books.journal([*load.journals, *peers.journals, *stored.journals, stack.folder / JOURNAL])
-    replays = replay(shop, (peers, stored), stack.folder, journal)
+    journal = books.journal(
+        [*load.journals, *peers.journals, *stored.journals, *parts.journals, stack.folder / JOURNAL]
+    )
+    replays = replay(shop, (peers, stored, parts), stack.folder, journal)
     return judge(
         stack,
         faults,
@@ -201,7 +205,10 @@ def strike(stage: Stage, faults: Sequence[Fault], load: Load, seconds: float) ->
 
 
 def replay(
-    shop: races.Shop, others: Sequence[Peers | StoredCards], folder: Path, journal: Sequence[Mapping[str, Any]]
+    shop: races.Shop,
+    others: Sequence[Peers | StoredCards | HeldParts],
+    folder: Path,
+    journal: Sequence[Mapping[str, Any]],
 ) -> list[dict[str, Any]]:
     """Every key that was answered, once more with the same request; what came back. ``others``: duties with shops of
     their own."""

@@ -107,6 +107,14 @@ class Client:
         """What became of a payment, asked once; ``entity``: of another channel."""
         return self._try("GET", f"/v1/payments/{payment}", {"entityId": entity} if entity else {}, key="")
 
+    def result(self, checkout: str) -> Answer | None:
+        """What became of a checkout's last payment, asked once."""
+        return self._try("GET", f"/v1/checkouts/{checkout}/payment", {}, key="")
+
+    def state(self, checkout: str) -> Answer | None:
+        """How a checkout stands, as its page asks, once."""
+        return self._try("GET", f"/v1/checkouts/{checkout}/state", {}, key="")
+
     def once(self, path: str, fields: Mapping[str, str], key: str = "") -> Answer | None:
         """One try of a POST; None without an answer."""
         return self._try("POST", path, fields, key=key)

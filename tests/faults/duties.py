@@ -12,6 +12,7 @@ from typing import Final, Protocol
 from tests.faults import jobs, result_calls, webhooks
 from tests.faults.faults import Strike
 from tests.faults.finding import Finding
+from tests.faults.held_parts import HeldParts
 from tests.faults.peers.duty import Peers
 from tests.faults.races import Shop
 from tests.faults.stack import Stack
@@ -41,5 +42,5 @@ class Duty(Protocol):
 
 
 DUTIES: Final[tuple[Callable[[Stack, Shop, int], Duty], ...]] = (
-    result_calls.ResultCalls, webhooks.Webhooks, jobs.Jobs, Peers, StoredCards,
+    result_calls.ResultCalls, webhooks.Webhooks, jobs.Jobs, Peers, StoredCards, HeldParts,
 )  # fmt: skip

@@ -1,4 +1,5 @@
-"""A small model of a chain, written from the rulings alone, and a machine that compares the API with it, step by step.
+"""Small models of a chain and of parts of a checkout, written from the rulings alone, and machines that compare the API
+with them, step by step.
 
 Source: decisions, section 4; docs/decisions/0007; design goals R2.
 """

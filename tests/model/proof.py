@@ -26,13 +26,14 @@ def main() -> int:
     options.add_argument("--sequences", type=int, default=10_000)
     options.add_argument("--steps", type=int, default=15, help="operations in a sequence, at most")
     options.add_argument("--processes", type=int, default=2)
+    options.add_argument("--of", choices=("chain", "parts"), default="chain", help="follow-ups, or parts of a checkout")
     chosen = options.parse_args()
     var = Path(tempfile.mkdtemp(prefix="tollhouse-model-"))
     var.chmod(0o711)
     postgres = Postgres(var, durable=False)
     try:
         url = postgres.start()
-        return prove(chosen.sequences, chosen.steps, chosen.processes, url, var)
+        return prove(chosen.sequences, chosen.steps, chosen.processes, url, var, of=chosen.of)
     finally:
         postgres.stop()
         data = var / "postgres"
@@ -46,12 +47,12 @@ def say(line: str) -> None:
     sys.stdout.flush()
 
 
-def prove(sequences: int, steps: int, processes: int, url: str, var: Path) -> int:
+def prove(sequences: int, steps: int, processes: int, url: str, var: Path, *, of: str) -> int:
     context = multiprocessing.get_context("spawn")
     done: Any = context.Queue()
     share = [sequences // processes + (number < sequences % processes) for number in range(processes)]
     workers = [
-        context.Process(target=work, args=(number, share[number], steps, url, str(var), done), daemon=True)
+        context.Process(target=work, args=(number, share[number], steps, url, str(var), of, done), daemon=True)
         for number in range(processes)
     ]
     for worker in workers:
@@ -89,7 +90,7 @@ def prove(sequences: int, steps: int, processes: int, url: str, var: Path) -> in
     return 1 if failures else 0
 
 
-def work(number: int, sequences: int, steps: int, url: str, var: str, done: Any) -> None:
+def work(number: int, sequences: int, steps: int, url: str, var: str, of: str, done: Any) -> None:
     """One process: a database of its own, batches of sequences, what it found told to ``done``."""
     os.environ.update(
         {
@@ -113,22 +114,27 @@ def work(number: int, sequences: int, steps: int, url: str, var: str, done: Any)
         from django.db import connection
 
         connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
-        run(sequences, steps, done)
+        run(sequences, steps, of, done)
     except Exception:
         failure = traceback.format_exc()
     done.put(("end", failure))
 
 
-def run(sequences: int, steps: int, done: Any) -> None:
+def run(sequences: int, steps: int, of: str, done: Any) -> None:
     from hypothesis import HealthCheck, settings
     from hypothesis.stateful import run_state_machine_as_test
 
-    from gateway.models import Division, Psp
+    from gateway.models import Channel, Division, Psp
     from tests.model.machine import ChainMachine
+    from tests.model.parts import PartMachine
     from tests.support.fixtures import open_shop
 
     shop = open_shop(Division.objects.create(name="Model", psp=Psp.objects.create(name="Model")), "Model shop")
-    machine = type("Machine", (ChainMachine,), {"api": shop.api, "tally": Counter()})
+    chosen: type[ChainMachine | PartMachine] = ChainMachine
+    if of == "parts":
+        chosen = PartMachine
+        Channel.objects.update(partial_approvals=Channel.PartialApprovals.COLLECT)
+    machine = type("Machine", (chosen,), {"api": shop.api, "tally": Counter()})
     while (left := sequences - machine.tally["sequences"]) > 0:
         told = Counter(machine.tally)
         try:

@@ -6,7 +6,7 @@ import { hostedField, lookOf } from "./frames.js";
 import { mark } from "./marks.js";
 import { callPage } from "./options.js";
 import { complain, pageOptions } from "./start.js";
-import { payButton, payWords } from "./view.js";
+import { RELEASED_MS, payButton, payWords } from "./view.js";
 /** @import { Brand, CardPart, Field, Fields, FieldState, FramedField, HostedField, ParameterError, View } from "./types.js" */
 
 /**
@@ -163,7 +163,7 @@ export function cardPart(view, codes) {
   const choice = h("div", { class: "wpwl-group wpwl-group-brand wpwl-cobadge", hidden: true });
   const number = frameBox(view, "cardNumber", "number", groupName, {
     change: (state) => {
-      setDetected(state.codes);
+      heedBrands();
       forgive(view, part.number, state);
     },
     blur: () => !part.number.frame.state.empty && !view.pressing && part.number.fail(part.number.judge()),
@@ -200,9 +200,14 @@ export function cardPart(view, codes) {
     const code = current();
     const facts = factsOf(code);
     const known = detected.length > 0 || chosen;
-    badge.replaceChildren(...(known && facts ? [mark(/** @type {string} */ (code), view.words.label(facts))] : []));
+    badge.replaceChildren(...(known && facts ? [/** @type {Element} */ (mark(facts.code, view.words.label(facts)))] : []));
     part.cvv.want(facts && known ? facts.cvv : [3, 4], cvvWanted(view) && !(facts && known && facts.cvvOptional));
     if (code !== told && known) callPage("onChangeBrand", (told = code));
+  }
+  // While a button is pressed no choice of brands comes or goes, either: the gateway may tell of them late.
+  function heedBrands() {
+    if (view.pressing) view.later(heedBrands, RELEASED_MS);
+    else setDetected(number.one.state.codes);
   }
   /** @param {string[]} found */
   function setDetected(found) {
@@ -242,7 +247,7 @@ export function cardPart(view, codes) {
     part.cvv.dress(t("cvv"), "•••", { mask: options.maskCvv === true });
     part.holder.rename(t("cardHolder"));
     /** @type {Element} */ (part.holder.node.querySelector(".wpwl-label")).replaceChildren(t("cardHolder"), " ", h("span", { class: "wpwl-optional" }, t("optional")));
-    marks.replaceChildren(...own.map((one) => mark(one.code, view.words.label(one))));
+    marks.replaceChildren(...own.map((one) => /** @type {Element} */ (mark(one.code, view.words.label(one)))));
     if (options.brandDetection === false && own.length > 1) {
       const select = h("select", { class: "wpwl-control wpwl-control-brand", onchange: () => { chosen = select.value; number.one.send({ t: "only", code: chosen }); brandChanged(); } },
         own.map((one) => h("option", { value: one.code }, view.words.label(one))));
@@ -269,10 +274,13 @@ export function cardPart(view, codes) {
   };
   part.look = () => [part.number, part.cvv].forEach((field) => field.frame.send({ t: "style", style: lookOf(field.control) }));
   part.brand = () => current() || "";
-  part.check = () => part.fields
-    .filter((field) => !field.node.hidden)
-    .map((field) => /** @type {[Field, string]} */ ([field, field.frame ? field.judge() : view.t2(field.judge())]))
-    .filter(([field, text]) => { if (!text) field.fail(""); return text; });
+  part.check = () => {
+    setDetected(number.one.state.codes);
+    return part.fields
+      .filter((field) => !field.node.hidden)
+      .map((field) => /** @type {[Field, string]} */ ([field, field.frame ? field.judge() : view.t2(field.judge())]))
+      .filter(([field, text]) => { if (!text) field.fail(""); return text; });
+  };
   part.send = (common) => {
     /** @type {Fields} */
     const fields = { ...common, ...part.expiry.values(), ...part.holder.values() };

@@ -8,12 +8,15 @@ declare const CARD_BRANDS: CardBrand[];
 /** A row of the card brands' table: patterns of its numbers. */
 interface CardBrand {
   code: string;
-  ranges: [string, string][];
-  detect: [string, string][];
+  /** Ranges of prefixes: "34 37 3528-3589". */
+  ranges: string;
+  /** Those by which the brand is told, where they are others. */
+  detect?: string;
   lengths: number[];
-  luhn: boolean;
-  beside: string[];
-  afterScheme: boolean;
+  /** Its numbers have no check digit. */
+  unchecked?: boolean;
+  beside?: string[];
+  afterScheme?: boolean;
 }
 
 /** What the page set: anything may stand there, so `checkOptions` judges it and each reader looks at what it takes. */

@@ -119,7 +119,10 @@ async function draw(form, base, checkout, options, style) {
     view.body.append(card.container);
   }
   if (!codes.every(looksLikeCard)) loadMore(base).catch(() => {});
-  let answer = await insist(() => (view.over ? Promise.resolve(null) : view.gateway.config(codes, locale))).catch(() => null);
+  const asked = insist(() => (view.over ? Promise.resolve(null) : view.gateway.config(codes, locale))).catch(() => null);
+  // The first amount that a page writes takes the browser 20 ms: one is written while the frames are fetched.
+  silent.money("0", "EUR");
+  let answer = await asked;
   let more = null;
   if (answer && answer.status === 200 && needsMore(answer.body)) {
     more = await loadMore(base).catch((fault) => (complain(fault.message), null));
@@ -141,7 +144,10 @@ function failToLoad(view) {
   view.error("load", view.t("loadFailed"));
 }
 
+// Somebody has pressed for it: what is drawn then is read out.
+let pressed = false;
 function again() {
+  pressed = true;
   publish.unload();
   begin();
 }
@@ -149,7 +155,7 @@ function again() {
 // Anything but a card to type in?
 /** @param {Config} config */
 const needsMore = (config) =>
-  !config.checkout.paid && ((config.registrations || []).length > 0 || config.brands.some((one) => one.kind !== "card"));
+  !config.checkout.paid && (config.held || (config.registrations || []).length > 0 || config.brands.some((one) => one.kind !== "card"));
 
 /**
  * @param {View} view
@@ -207,7 +213,8 @@ function configure(view, config, card, codes, options, nested, more) {
     const faults = mistakes.slice();
     explain(view.base, (second) => view.over || second.showMistakes(faults, Boolean(nested)));
   }
-  checkAmount(view);
+  if (more && config.held) more.offerRest(view, config.held, pressed);
+  else checkAmount(view);
   if (view.configured) view.configured();
   callPage("onReady", view.parts.map((part) => part.container));
 }

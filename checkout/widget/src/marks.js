@@ -1,6 +1,6 @@
 // Brand marks, drawn in a box of 36 × 24. A shape is "kind values fill": c = circle (x y r), r = rectangle
 // (x y width height), t = text (size x, then the words), p = path. A brand that is not here shows its name.
-import { icon, svg } from "./dom.js";
+import { svg } from "./dom.js";
 
 /** @type {Record<string, string[]>} */
 const MARKS = {
@@ -26,15 +26,6 @@ const MARKS = {
   TROY: ["#fff", "t 10 18 #00838a troy"],
 };
 
-/** @type {Record<string, string>} */
-export const KIND_ICONS = {
-  card: "M2 4h16v12H2Zm1.6 1.6v1.6h12.8V5.6Zm0 4.2v4.6h12.8V9.8Z",
-  bank: "M10 2 2.5 6v1.6h15V6Zm-5.8 7v5h1.7V9Zm5 0v5h1.7V9Zm4.9 0v5h1.7V9ZM2.5 15.4V17h15v-1.6Z",
-  virtual: "M10 2.5a3.7 3.7 0 1 1 0 7.4 3.7 3.7 0 0 1 0-7.4ZM3 17c.3-3.6 3-5.6 7-5.6s6.7 2 7 5.6Z",
-  redirect: "M4 3.5h6v1.7H5.7v9.1h9.1V10h1.7v6H4Zm8 0h4.5V8h-1.7V6.4l-5.2 5.2-1.2-1.2 5.2-5.2H12Z",
-  wallet: "M3 4h12v2.4h2V16H3Zm1.7 4v6.3h10.6V8Zm7.5 2.2h2v2h-2Z",
-};
-
 /** @param {string} text */
 function shape(text) {
   const [kind, ...rest] = text.split(" ");
@@ -49,12 +40,12 @@ function shape(text) {
   return words;
 }
 
-// The mark of a brand as a picture with its name; `quiet` leaves the name to the words beside it.
+// The mark of a brand as a picture with its name; `quiet` leaves the name to the words beside it, and draws nothing of a
+// brand without a mark.
 /** @param {string} code @param {string} label @param {boolean} [quiet] */
 export function mark(code, label, quiet) {
   const known = MARKS[code];
-  const kind = /^WALLET|WALLET$/.test(code) ? "wallet" : /DEBIT|TRANSFER/.test(code) ? "bank" : "virtual";
-  if (!known && quiet) return icon(KIND_ICONS[kind], "wpwl-kind");
+  if (!known && quiet) return null;
   const names = quiet ? { "aria-hidden": "true" } : { role: "img", "aria-label": label };
   const [ground, ...shapes] = known || ["#fff", `t ${Math.min(9, 52 / label.length)} 18 #344054 ${label.replace(/ /g, "|")}`];
   return svg("svg", { viewBox: "0 0 36 24", class: `wpwl-mark wpwl-brand-${code}`, focusable: "false", ...names },

@@ -4,9 +4,9 @@ export { ICONS, addMoreRules, addRules, freshId, h, icon, wait } from "./dom.js"
 export { billingFields, billingSet, countryField, expiryField, plainDigits, shopperParameters, textField } from "./fields.js";
 export { back, commonFields, follow, submit } from "./follow.js";
 export { lookOf } from "./frames.js";
-export { KIND_ICONS, mark } from "./marks.js";
+export { mark } from "./marks.js";
 export { callPage } from "./options.js";
 export { gateway } from "./server.js";
 export { baseOf, checkoutOf, complain, pageOptions, warn } from "./start.js";
 export { isolated } from "./texts.js";
-export { checkAmount, makeView, newContainer, noBrands, payButton } from "./view.js";
+export { checkAmount, endOfTime, makeView, newContainer, noBrands, payButton } from "./view.js";

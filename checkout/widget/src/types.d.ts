@@ -86,6 +86,7 @@ export interface Config {
   registrations?: Saved[];
   wallets?: Record<string, Wallet>;
   billing: string[];
+  held?: Held;
   /** Which brand of a co-badged card goes first. */
   brandOrder?: string[];
   /** Where the gateway's table of BINs says which brands a card carries. */
@@ -97,6 +98,13 @@ export interface Config {
   locale: string;
   dir: string;
   texts: Record<string, string>;
+}
+
+/** Parts of the amount that are held until the rest is paid. */
+export interface Held {
+  currency: string;
+  rest: string;
+  parts: { brand: string; label: string; last4: string; amount: string }[];
 }
 
 export interface ParameterError {
@@ -117,6 +125,7 @@ export interface State {
   secondsLeft?: number;
   returnTo?: string;
   redirect?: Redirect;
+  held?: Held;
   parameterErrors?: ParameterError[];
   result?: { code?: string; description?: string; parameterErrors?: ParameterError[] };
 }
@@ -172,7 +181,7 @@ export interface FramedField extends Field {
 export interface Part {
   kind: string;
   title: string;
-  badges: SVGSVGElement[];
+  badges: (SVGSVGElement | null)[];
   fields: Field[];
   container: HTMLElement;
   node: HTMLElement;

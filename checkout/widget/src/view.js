@@ -26,7 +26,7 @@ export const CANCELLED = /^100\.396\.10[14]/;
 const COUNTDOWN_S = 120;
 const SLOW_MS = 5000;
 // A press is over so long after the finger was lifted: its click has come by then.
-const RELEASED_MS = 500;
+export const RELEASED_MS = 500;
 // Where a browser or a phone may be sent: web pages, and apps named like a domain backwards. The same rule as the
 // gateway's (gateway/catalogue/formats.py, may_be_opened): what is allowed, since new schemes that run or read something may come.
 export const MAY_OPEN = /^(https?|[a-z][a-z0-9-]*(\.[a-z0-9-]+)+):/i;

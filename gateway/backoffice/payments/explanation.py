@@ -24,6 +24,7 @@ from gateway.models import Authentication, Payment, RiskDecision, Status
 from gateway.payments.chain_amounts import Chain
 from gateway.payments.chain_states import ChainStatus
 from gateway.payments.fraud_liability import FraudLiability, resolve_fraud_liability
+from gateway.payments.held_parts import PARTS_DETAIL, is_held
 from gateway.payments.rendering import resolve_result_code
 from gateway.payments.risk_screening import PARTIAL_APPROVAL_DETAIL
 from gateway.payments.stored_answer import TokenUse, read_token_use
@@ -169,6 +170,8 @@ def explain_payment(
     elif authentication is not None and authentication.code and authentication.code == payment.result_code:
         who = DecisionMaker.AUTHENTICATION
         more.append(_describe_authentication(authentication))
+    elif is_held(payment):
+        who, happened = DecisionMaker.ISSUER, _PART_IS_HELD
     elif payment.status == Status.DECLINED and PARTIAL_APPROVAL_DETAIL in payment.answer.get("resultDetails", {}):
         who, happened = DecisionMaker.SETUP, _PART_NOT_TAKEN
     elif payment.status == Status.DECLINED and not was_asked and code == ACQUIRER_UNREACHABLE:
@@ -211,7 +214,12 @@ FRAUD_LIABILITY_TEXTS: Final[Mapping[FraudLiability, str]] = MappingProxyType(
 """Liability → its sentence. A test asks for every one."""
 
 _PART_NOT_TAKEN: Final = (
-    "The bank approved only a part of the amount, which this channel does not take: the approval was reversed."
+    "The bank approved only a part of the amount, and the rest was not paid, or this channel takes no parts: the "
+    "approval was reversed."
+)
+_PART_IS_HELD: Final = (
+    "The bank approved only a part of the amount. It is held until the shopper has paid the rest with other means, and "
+    "given back if they do not."
 )
 _LEFT_ALONE: Final = (
     "Nothing was sent: the account at the acquirer was left alone after failures, or too many payments waited for it "
@@ -255,6 +263,7 @@ def list_acquirer_messages(payment: Payment) -> list[str]:
         ("The acquirer's own code", details.get("AcquirerResponse")),
         ("Merchant advice code", details.get("MerchantAdviceCode")),
         ("Approved in part", details.get(PARTIAL_APPROVAL_DETAIL)),
+        ("Paid together with", details.get(PARTS_DETAIL)),
         ("Network token", TOKEN_USE_TEXTS.get(read_token_use(payment.answer))),
         ("Address check (AVS)", AVS_RESULT_TEXTS.get(payment.answer.get("avs", ""))),
         ("Security code (CVV)", CVV_RESULT_TEXTS.get(payment.answer.get("cvv", ""), payment.answer.get("cvv"))),

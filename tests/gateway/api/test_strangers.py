@@ -146,6 +146,7 @@ ROUTES: dict[str, tuple[Naming, ...]] = {
     "checkouts/<str:target>/config": (),
     "checkouts/<str:target>/card-brands": (),
     "checkouts/<str:target>/state": (),
+    "checkouts/<str:target>/release": (),
     "checkouts/<str:target>/wallet-session": (),
     "paymentWidgets.js": (),
     "paymentWidgets/<str:digest>.js": (),

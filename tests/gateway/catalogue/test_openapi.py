@@ -61,7 +61,7 @@ def test_the_document_is_valid_openapi_and_small(whole: dict[str, Any]) -> None:
     """Part A, Endpoints."""
     schema = schemathesis.openapi.from_dict(whole)
     schema.validate()
-    assert sum(1 for _ in schema.get_all_operations()) == len(ENDPOINTS) + 8
+    assert sum(1 for _ in schema.get_all_operations()) == len(ENDPOINTS) + 9
     assert len(json.dumps(whole).encode()) < MOST_BYTES
 
 

@@ -10,6 +10,7 @@ import pytest
 from gateway.payments.stored_answer import (
     ApprovalPolicy,
     EarlierDecline,
+    HeldPart,
     PrivateFacts,
     TokenUse,
     read_private_facts,
@@ -28,6 +29,9 @@ WHOLE = PrivateFacts(
     exemption="lowValue",
     earlier_decline=EarlierDecline(code="800.100.155", details={"MerchantAdviceCode": "02"}),
     network_token=TokenUse.DECLINED,
+    collect_until="2026-11-29T05:45:00+00:00",
+    earlier_parts=("0" * 32,),
+    held_part=HeldPart(amount="46.00", code="000.100.112", network_reference="MCC1", valid_for_s=60.0, trace_number=7),
 )
 """A fact that is new stands here, too: the tests say so."""
 NAMES = [one.name for one in fields(PrivateFacts)]

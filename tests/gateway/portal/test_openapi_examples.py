@@ -17,6 +17,7 @@ from gateway.core.result_codes import ResultFamily, find_result_family
 WITHOUT_SAMPLE = {
     "/health/live", "/health/ready", "/v1/openapi.json", "/v1/resultcodes", "/v1/fastcheckout/integrity",
     "/v1/checkouts/{id}/config", "/v1/checkouts/{id}/state", "/v1/checkouts/{id}/wallet-session",
+    "/v1/checkouts/{id}/release",
     "/v1/test/requests", "/v1/test/webhooks", "/v1/test/wallet-token", "/v1/test/network-tokens/{id}",
 }  # fmt: skip
 

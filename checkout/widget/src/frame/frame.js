@@ -38,9 +38,14 @@ const digitsOf = (text) =>
   text.normalize("NFKC").replace(/[\u0660-\u0669\u06f0-\u06f9]/g, (one) => String(one.charCodeAt(0) & 15)).replace(/\D/g, "");
 
 // --- what the digits say -----------------------------------------------------------------------------------------
-/** @param {[string, string][]} ranges @param {string} digits */
+// How many of the digits stand in the narrowest of the ranges that they are in; 0 where they are in none.
+/** @param {string} ranges @param {string} digits */
 const prefixOf = (ranges, digits) =>
-  Math.max(0, ...ranges.filter(([low, high]) => digits.length >= low.length && low <= digits.slice(0, low.length) && digits.slice(0, low.length) <= high).map(([low]) => low.length));
+  Math.max(...ranges.split(" ").map((range) => {
+    const [low, high = low] = range.split("-");
+    const start = digits.slice(0, low.length);
+    return start.length === low.length && low <= start && start <= high ? low.length : 0;
+  }));
 
 /** @param {string} code */
 const rankOf = (code) => (order.includes(code) ? order.indexOf(code) : order.length);
@@ -54,7 +59,7 @@ function brandsOf(digits) {
     .filter((one) => one && prefixOf(one.ranges, digits));
   if (carried.length) return /** @type {CardBrand[]} */ (carried).sort((a, b) => rankOf(a.code) - rankOf(b.code));
   const found = brands
-    .map((brand, at) => ({ brand, at, prefix: prefixOf(brand.detect, digits) }))
+    .map((brand, at) => ({ brand, at, prefix: prefixOf(brand.detect ?? brand.ranges, digits) }))
     .filter((one) => one.prefix)
     .sort((a, b) => Number(a.brand.afterScheme || 0) - Number(b.brand.afterScheme || 0) || b.prefix - a.prefix || a.at - b.at)
     .map((one) => one.brand);
@@ -64,17 +69,22 @@ function brandsOf(digits) {
   return [best, ...beside].sort((a, b) => rankOf(a.code) - rankOf(b.code));
 }
 
-/** @param {string} digits */
-async function lookBrandsUp(digits) {
+// Until there is an answer the ranges that are built in decide; one that does not come is asked for three times more.
+/** @param {string} digits @param {number} [tries] */
+async function lookBrandsUp(digits, tries = 0) {
   const bin = digits.slice(0, 6);
   if (!lookup || bin.length < 6 || told.has(bin)) return;
   told.set(bin, []);
   try {
     const response = await fetch(new URL(`../../${lookup}?card.bin=${bin}`, location.href), { credentials: "omit", cache: "no-store" });
+    if (!response.ok) throw new Error();
     told.set(bin, (await response.json()).brands || []);
     tell({ t: "change", ...judge() });
   } catch {
-    // The ranges that are built in decide.
+    if (tries < 3) setTimeout(() => {
+      told.delete(bin);
+      lookBrandsUp(digitsOf(input.value), tries + 1);
+    }, 1000 * 3 ** tries);
   }
 }
 
@@ -96,9 +106,9 @@ function judge() {
   }
   const found = digits.length < 4 ? [] : brandsOf(digits);
   const brand = brands.find((one) => one.code === only) || found[0];
-  const known = brands.length ? brand : { lengths: [13, 14, 15, 16, 17, 18, 19], luhn: true };
-  const fits = known && (!only || !brands.length || prefixOf(/** @type {CardBrand} */ (known).ranges, digits) > 0);
-  const valid = Boolean(fits) && known.lengths.includes(digits.length) && (!known.luhn || luhn(digits));
+  const known = /** @type {CardBrand} */ (brands.length ? brand : { lengths: [13, 14, 15, 16, 17, 18, 19] });
+  const fits = known && (!only || !brands.length || prefixOf(known.ranges, digits) > 0);
+  const valid = Boolean(fits) && known.lengths.includes(digits.length) && (known.unchecked || luhn(digits));
   const reason = !digits ? "missing" : digits.length >= 6 && !fits ? "brand" : "invalid";
   return verdict(digits, valid, valid ? "" : reason, found.map((one) => one.code));
 }

@@ -6,6 +6,7 @@ import { walletPart } from "./wallets.js";
 export { arrange, awaitProviders } from "./arrange.js";
 export { explainBase, explainMissing, explainNested, showMistakes } from "./explain.js";
 export { fastCheckout } from "./fast.js";
+export { offerRest } from "./held.js";
 export { savedPart } from "./saved.js";
 export { frameSheet, windowClosed } from "./sheet.js";
 

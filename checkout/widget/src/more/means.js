@@ -1,5 +1,6 @@
 // The parts that need no frame: bank account, virtual account, and brands whose own page takes over.
-import { h, isolated, mark, pageOptions, payButton, plainDigits, refuseFields, submit, textField } from "../shared.js";
+import { h, isolated, pageOptions, payButton, plainDigits, refuseFields, submit, textField } from "../shared.js";
+import { badge } from "./badges.js";
 /** @import { Child, Field, FormPart, OtherBrand, View } from "../types.js" */
 
 const IBAN_LENGTHS =
@@ -44,7 +45,7 @@ function simplePart(view, kind, brand, fields, extra, buttonText) {
   const names = { bank: "directDebit", virtual: "virtualAccount", redirect: "onlineTransfer" };
   const part = /** @type {FormPart} */ ({
     kind, fields, shown: () => !part.form.hidden,
-    title: view.words.label(brand), badges: [mark(brand.code, "", true)],
+    title: view.words.label(brand), badges: [badge(brand.code)],
     brand: () => brand.code, configure: () => {},
     check: () => fields.map((field) => /** @type {[Field, string]} */ ([field, view.t2(field.judge())])).filter(([field, text]) => { if (!text) field.fail(""); return text; }),
     refuse: (wrong) => refuseFields(view, fields, wrong),

@@ -1,9 +1,10 @@
 // Cards and accounts the shopper has kept at this merchant: one tap, and the security code if it is wanted.
 import {
-  billingFields, billingSet, complain, cvvField, expiryField, h, isolated, lookOf, mark, pageOptions, payButton,
+  billingFields, billingSet, complain, cvvField, expiryField, h, isolated, lookOf, pageOptions, payButton,
   refuseFields, secretName, submit,
 } from "../shared.js";
 import { dropPart } from "./arrange.js";
+import { badge } from "./badges.js";
 /** @import { Field, Saved, SavedPart, View } from "../types.js" */
 
 /** @param {View} view @param {Saved} saved @returns {SavedPart} */
@@ -38,7 +39,7 @@ export function savedPart(view, saved) {
   part.title = t("savedCard", { brand: saved.label || saved.brand, last4: isolated(saved.last4) });
   const until = saved.expiryMonth ? isolated(`${saved.expiryMonth} / ${String(saved.expiryYear).slice(-2)}`) : "";
   part.detail = saved.expired ? t("expired") : until && t("expires", { date: until });
-  part.badges = [mark(saved.brand, "", true)];
+  part.badges = [badge(saved.brand)];
   /** @param {string} words @param {() => void} onclick */
   const small = (words, onclick) => h("button", { type: "button", class: "wpwl-button wpwl-button-small", onclick }, words);
   // Taken away by the shop's server alone: the page's function asks it. Asked once before.

@@ -1,6 +1,8 @@
 // Sheets over the page: one of our own, the bank's page in one, and one that stands while another window is open.
-import { ICONS, freshId, h, icon, wait } from "../shared.js";
+import { freshId, h, icon, wait } from "../shared.js";
 /** @import { View } from "../types.js" */
+
+const CROSS = "m5.6 4.2 4.4 4.4 4.4-4.4 1.4 1.4-4.4 4.4 4.4 4.4-1.4 1.4-4.4-4.4-4.4 4.4-1.4-1.4L8.6 10 4.2 5.6Z";
 
 /**
  * A sheet over the page: native dialog, so focus stays inside, Escape closes, and all else is inert.
@@ -24,7 +26,7 @@ export function openSheet(view, { name, title, content, onClose, wide }) {
   const dialog = h("dialog", { class: `wpwl-sheet wpwl-sheet-${name} ${wide ? "wpwl-sheet-wide" : ""}`, "aria-labelledby": heading },
     h("div", { class: "wpwl-sheet-head" },
       h("div", { class: "wpwl-sheet-title", role: "heading", "aria-level": "2", id: heading, tabindex: "-1" }, title),
-      h("button", { type: "button", class: "wpwl-close", "aria-label": view.t("close"), onclick: () => close() }, icon(ICONS.close))),
+      h("button", { type: "button", class: "wpwl-close", "aria-label": view.t("close"), onclick: () => close() }, icon(CROSS))),
     h("div", { class: "wpwl-sheet-body" }, content));
   dialog.addEventListener("cancel", (event) => {
     event.preventDefault();

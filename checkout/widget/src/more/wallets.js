@@ -1,9 +1,10 @@
 // Wallets: a button, then a sheet. Where the gateway configures a provider, the provider's own sheet opens; else, in
 // the test environment, one of ours that says it is a test.
 import {
-  ICONS, KIND_ICONS, back, callPage, commonFields, complain, countryField, follow, freshId, h, icon, isolated, mark,
+  ICONS, back, callPage, commonFields, complain, countryField, follow, freshId, h, icon, isolated, mark,
   shopperParameters, textField, warn,
 } from "../shared.js";
+import { KIND_ICONS } from "./badges.js";
 import { providerReady, providerSheet } from "./providers.js";
 import { openSheet } from "./sheet.js";
 import { SHEET_OF, walletOptions } from "./wishes.js";

@@ -1,0 +1,53 @@
+// An amount that was approved in part: what is held, the rest to pay with another card, and the way to have it given back.
+import { endOfTime, h, isolated, wait } from "../shared.js";
+/** @import { Held, View } from "../types.js" */
+
+// `pressed`: the forms are drawn anew for it, after a press. Then it is read out and gets the focus.
+/** @param {View} view @param {Held} held @param {boolean} pressed */
+export function offerRest(view, held, pressed) {
+  const { t, words } = view;
+  /** @param {string} amount */
+  const money = (amount) => isolated(words.money(amount, held.currency));
+  const lines = held.parts.map((one) => t("heldPart", {
+    amount: money(one.amount), what: t("savedCard", { brand: one.label, last4: isolated(one.last4) }),
+  }));
+  lines.push(t("heldRest", { amount: money(held.rest) }));
+  const offer = h("div", { class: "wpwl-note wpwl-held", role: "group", tabindex: "-1" },
+    h("div", {}, lines.map((line) => h("p", { class: "wpwl-held-line" }, line))),
+    h("button", { type: "button", class: "wpwl-button wpwl-button-small", onclick: () => giveBack(view) }, t("giveBack")));
+  view.body.before(offer);
+  if (!pressed) return;
+  view.announce(lines.join(" "));
+  offer.focus();
+}
+
+/** @param {View} view */
+async function giveBack(view) {
+  if (view.busy || view.over) return;
+  view.setBusy(null, true);
+  const state = await released(view);
+  if (view.over) return;
+  view.setBusy(null, false);
+  if (state.status === 404 || state.body.state === "expired") return view.expire();
+  if (state.body.state !== "open") return endOfTime(view);
+  if (state.body.held) return view.say("error", view.t("tryAgainLater"));
+  const { again } = view.options;
+  view.root.querySelector(".wpwl-held")?.remove();
+  view.end("done", view.t("givenBack"));
+  /** @type {Element} */ (view.body.firstChild).append(
+    h("button", { type: "button", class: "wpwl-button wpwl-button-small", onclick: () => again && again() }, view.t("tryAgain")));
+}
+
+// Until the acquirer has confirmed it. A request that got lost is sent again: giving back twice does no more than once.
+/** @param {View} view */
+async function released(view) {
+  const address = `${view.base}v1/checkouts/${encodeURIComponent(view.checkout.id)}/release`;
+  let sent = false;
+  let state = null;
+  for (let tries = 0; !view.over && (!state || state.body.state === "processing"); tries++) {
+    if (tries) await wait(Math.min(500 + 250 * tries, 3000));
+    sent ||= await fetch(address, { method: "POST", credentials: "omit" }).then(() => true, () => false);
+    state = sent ? await view.gateway.state().catch(() => null) : null;
+  }
+  return state || { status: 0, body: {} };
+}
