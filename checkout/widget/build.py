@@ -144,7 +144,7 @@ def _list_card_brands() -> list[dict[str, Any]]:
             "detect": brand.detected,
             "lengths": sorted(brand.lengths),
             "luhn": brand.luhn,
-            "beside": brand.beside,
+            "beside": brand.co_badges,
             "afterScheme": brand.after_scheme,
         }
         for brand in brands.CARD_BRANDS.values()

@@ -136,7 +136,7 @@ class IdempotentPostView(ApiView):
         claim = parse_idempotency_claim(header, context.pairs, token=context.admission.token, method="POST", path=path)
         if claim is None:
             return self.pay(context, target, None)
-        if (known := claim.find(context.admission.kept)) is not None:
+        if (known := claim.find_stored_response(context.admission.idempotency_row)) is not None:
             return replay_response(known, context, self.renderer)
         try:
             return self.pay(context, target, claim)

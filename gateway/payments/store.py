@@ -412,8 +412,9 @@ def insert_release(first: Payment, cause: AuthorizationRelease.Cause, *, at: dat
 
 def record_returned_transfer(payment: Payment, reason: str, *, at: datetime, bank_event: int | None = None) -> None:
     """Record that an approved refund, reversal or payout did not stay with the shopper: its event, its notification,
-    and that ``bank_event``, by which a bank told it, is applied. ``reason``: an ISO 20022 external code, a processor's
-    word, or empty. Raises PaymentTransitionError if the payment changed since it was read: nothing was written."""
+    and that ``bank_event``, by which a bank reported it, is applied. ``reason``: an ISO 20022 external code, a
+    processor's reason, or empty. Raises PaymentTransitionError if the payment changed since it was read: nothing was
+    written."""
     resolve_next_status(Status(payment.status), LifecycleEvent.RETURN)
     answer = add_return_reason(payment.answer, reason)
     changes = {"returned_at": at, "answer": answer, "sequence": payment.sequence + 1}
@@ -604,9 +605,8 @@ def reroute_payment(
     """Record a failover before the next acquirer is called. ``reply`` is the first acquirer's refusal. Persisted first,
     so recovery inquires at the right acquirer after a crash.
 
-    The event raises the payment's sequence, so nobody who read it before can move it. Returns False if it changed since
-    it was read: nothing was written.
-    """
+    The event raises the payment's sequence, so a worker that read it before cannot move it. Returns False if it changed
+    since it was read: nothing was written."""
     changes = {"connector": connector, "acquirer_merchant_id": account, "route": dict(route)}
     return _begin_next_attempt(payment, LifecycleEvent.REROUTE, changes, reply, at=at, duration_ms=duration_ms)
 
@@ -700,9 +700,8 @@ def _begin_next_attempt(
     """Write that a payment goes on to its next attempt: ``changes`` of it, ``event`` with the code of ``reply``, the
     exchange that ``reply`` ended, and the times and the number of the next message.
 
-    The event raises the payment's sequence, so nobody who read it before can move it. Returns False if it changed since
-    it was read: nothing was written.
-    """
+    The event raises the payment's sequence, so a worker that read it before cannot move it. Returns False if it changed
+    since it was read: nothing was written."""
     changes = {
         "status": resolve_next_status(Status(payment.status), event),
         **changes,
