@@ -116,7 +116,7 @@ def insert_payment(
         _insert_open_row(write, payment)
         if plan is not None:
             plan.add_begin_writes(write, payment)
-    if refusal:
+    else:
         _insert_notification(write, payment, "CREATED", payment.created_at)
         write.insert(RequestLog, **trace.log_row(result_codes.http_status(refusal), refusal, payment=payment.id))
     if idempotency is not None:
@@ -127,13 +127,8 @@ def insert_payment(
     try:
         begun = write.run()
     except IntegrityError as fault:
-        constraint = _get_violated_constraint(fault)
-        if constraint == "gateway_idempotencykey_pkey":
-            raise IdempotencyKeyTakenError from None
-        if constraint == "payment_duplicate":
-            raise DuplicatePaymentError from None
-        if constraint == TOKEN_USED_CONSTRAINT and wallet_token is not None:
-            raise wallet_tokens.build_wallet_refusal(wallet_token.wallet, wallet_token.replayed()) from None
+        if (conflict := _find_insert_conflict(fault, wallet_token)) is not None:
+            raise conflict from None
         raise
     if idempotency is not None and begun:
         idempotency.stored = response
@@ -144,9 +139,17 @@ def insert_payment(
     return begun
 
 
-def _get_violated_constraint(fault: IntegrityError) -> str:
-    """The name of the violated database constraint."""
-    return getattr(getattr(fault.__cause__, "diag", None), "constraint_name", "") or ""
+def _find_insert_conflict(fault: IntegrityError, wallet_token: WalletTokenUse | None = None) -> Exception | None:
+    """The error for a payment that another one keeps from being inserted, by the violated constraint: the same
+    idempotency key, merchantTransactionId or wallet token. None for any other constraint."""
+    constraint = getattr(getattr(fault.__cause__, "diag", None), "constraint_name", "")
+    if constraint == "gateway_idempotencykey_pkey":
+        return IdempotencyKeyTakenError()
+    if constraint == "payment_duplicate":
+        return DuplicatePaymentError()
+    if constraint == TOKEN_USED_CONSTRAINT and wallet_token is not None:
+        return wallet_tokens.build_wallet_refusal(wallet_token.wallet, wallet_token.replayed())
+    return None
 
 
 def complete_payment(
@@ -323,8 +326,8 @@ def insert_record_only_payment(
     try:
         changed = write.run()
     except IntegrityError as fault:
-        if _get_violated_constraint(fault) == "gateway_idempotencykey_pkey":
-            raise IdempotencyKeyTakenError from None
+        if (conflict := _find_insert_conflict(fault)) is not None:
+            raise conflict from None
         raise
     if idempotency is not None and changed:
         idempotency.stored = response
