@@ -1,4 +1,4 @@
-"""Bank direct debits as a rig: what is asked for is kept in books of our own, and the bank hears of it later."""
+"""Bank direct debits as a rig: orders are stored in our own tables and sent to the bank later, in files."""
 
 from __future__ import annotations
 

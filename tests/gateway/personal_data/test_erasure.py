@@ -1,4 +1,4 @@
-"""Forgetting a shopper: nothing of the person stands anywhere afterwards but what the report says.
+"""Erasure of a shopper: nothing of the person is stored afterwards but what the report names.
 
 Source: docs/decisions/0102; goals R8.
 """
