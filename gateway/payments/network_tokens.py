@@ -289,7 +289,11 @@ def _write_event(row: NetworkToken, changes: dict[str, Any]) -> bool:
     if owner.status != Registration.Status.ACTIVE:
         return bool(NetworkToken.objects.filter(pk=row.pk, status=before).update(**changes))
     return registrations.record_registration_change(
-        owner, {}, now, shown={"networkToken": render_network_token(row)}, beside=(row, changes, {"status": before})
+        owner,
+        {},
+        now,
+        shown={"networkToken": render_network_token(row)},
+        related_change=(row, changes, {"status": before}),
     )
 
 
