@@ -373,7 +373,7 @@ def list_month_requests(user: Any) -> list[WaitingRequest]:
     return [
         WaitingRequest(
             kind=_("Close a month"),
-            what=f"{row.month:%Y-%m}",
+            subject=f"{row.month:%Y-%m}",
             merchant=row.merchant.name,
             asked_by=row.prepared_by_name,
             asked_at=row.prepared_at,

@@ -17,7 +17,7 @@ class WaitingRequest:
     for what it is."""
 
     kind: str
-    what: str
+    subject: str
     merchant: str
     asked_by: str
     asked_at: datetime
