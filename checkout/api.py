@@ -23,7 +23,7 @@ from checkout.brand_selection import check_brand_payable
 from checkout.form_parameters import OVERRIDE_TYPE_PREFIX, SubmittedForm
 from checkout.models import Checkout
 from gateway import widget_hash
-from gateway.api import token_admission as token_admission
+from gateway.api import token_admission
 from gateway.api.base_view import RequestContext, add_warning_header, decode_form, log_request
 from gateway.api.envelope import build_envelope
 from gateway.api.payments import (
@@ -179,12 +179,17 @@ class ShopperApiView(CheckoutApiView):
         self.trace = _replace_trace_path(self.trace, entity=row.channel_id)
         operation = self.endpoints["POST"].operation
         headers = token_admission.throttle_shopper_request(row.id, row.channel, self.trace.ip, operation, self.trace.at)
-        body, fault = self.read(http, MAX_CHECKOUT_FORM_BYTES)
+        body, fault = self.read_body(http, MAX_CHECKOUT_FORM_BYTES)
         if fault:
             raise fault
         pairs = decode_form(body)
         admission = Admission(
-            token=_NOBODY, merchant=row.merchant, channel=row.channel, entity=row.channel_id, payment=None, kept=None
+            token=_NOBODY,
+            merchant=row.merchant,
+            channel=row.channel,
+            entity=row.channel_id,
+            payment=None,
+            idempotency_row=None,
         )
         self.context = RequestContext(
             admission=admission, pairs=pairs, trace=self.trace, headers=headers, endpoint=self.endpoints["POST"].name
@@ -376,7 +381,7 @@ def write_with_idempotency(
     statement. Raises IdempotencyKeyTakenError."""
     if claim is not None:
         text = encode_json(body).decode()
-        claim.insert(write, ident, RenderedResponse(status=200, text=text, kept=text))
+        claim.insert(write, ident, RenderedResponse(status=200, text=text, stored_text=text))
     try:
         return write.run()
     except IntegrityError as fault:

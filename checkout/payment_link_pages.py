@@ -156,7 +156,9 @@ class PaymentLinkAdmin(MerchantPage):
     nothing = gettext_lazy(
         "A payment link is an address at which shoppers pay. Make one here, or by POST /v1/paymentLinks."
     )
-    list_display = ("created_at", "described", "asked", "merchant", "state", "paid_count", "paid", "expires_at")
+    list_display = (
+        "created_at", "description_text", "amount_text", "merchant", "state", "paid_count", "paid_sum", "expires_at",
+    )  # fmt: skip
     list_select_related = ("merchant", "channel")
     list_filter = ("merchant",)
     search_fields = ("description",)
@@ -172,11 +174,11 @@ class PaymentLinkAdmin(MerchantPage):
         return payment_links.annotate_link_use(super().get_queryset(request))
 
     @admin.display(description=gettext_lazy("description"))
-    def described(self, row: PaymentLink) -> str:
+    def description_text(self, row: PaymentLink) -> str:
         return mask_text(row.description or row.request.get("merchantTransactionId", "")) or "–"
 
     @admin.display(description=gettext_lazy("amount"))
-    def asked(self, row: PaymentLink) -> str:
+    def amount_text(self, row: PaymentLink) -> str:
         if row.amount is not None:
             return format_money(row.amount, row.currency)
         return f"{format_money(row.min_amount)} – {format_money(row.max_amount, row.currency)}"
@@ -190,7 +192,7 @@ class PaymentLinkAdmin(MerchantPage):
         return f"{format_number(row.paid_count)} ×"
 
     @admin.display(description=gettext_lazy("sum"), ordering="paid_amount")
-    def paid(self, row: Any) -> str:
+    def paid_sum(self, row: Any) -> str:
         return format_money(row.paid_amount, row.currency)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -225,11 +227,11 @@ class PaymentLinkAdmin(MerchantPage):
         paid = Checkout.objects.filter(link=row, payment__status=Status.APPROVED).select_related("payment")
         context = {
             **self.admin_site.each_context(request),
-            "title": self.described(row) if row.description else _("Payment link"),
+            "title": self.description_text(row) if row.description else _("Payment link"),
             "opts": self.opts,
             "original": row,
             "link": row,
-            "asked": self.asked(row),
+            "asked": self.amount_text(row),
             "address": address,
             "qr": render_qr_code(address),
             "pill": build_link_pill(row, use.count),

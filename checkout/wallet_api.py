@@ -17,7 +17,7 @@ from checkout import merchant_validation, session
 from checkout.api import CORS_HEADERS, CheckoutApiView
 from checkout.models import Checkout, WalletProvider
 from checkout.wallet_providers import find_wallet_provider
-from gateway.api import token_admission as token_admission
+from gateway.api import token_admission
 from gateway.api.base_view import decode_form
 from gateway.api.envelope import build_envelope
 from gateway.catalogue.parse import InvalidParametersError, ParameterError, shorten_reported_value
@@ -47,7 +47,7 @@ class WalletSessionView(CheckoutApiView):
         headers = token_admission.throttle_shopper_request(
             row.id, row.channel, self.trace.ip, token_admission.WIDGET_OPERATION, self.trace.at
         )
-        body, fault = self.read(request._request, MAX_WALLET_REQUEST_BYTES)
+        body, fault = self.read_body(request._request, MAX_WALLET_REQUEST_BYTES)
         if fault:
             raise fault
         sent = {name: reveal_text(value) for name, value in decode_form(body)}

@@ -167,7 +167,7 @@ def render_brand(brand: Brand) -> dict[str, Any]:
             "ranges": [list(ends) for ends in brand.ranges],
             "detect": [list(ends) for ends in brand.detected],
             "luhn": brand.luhn,
-            "beside": list(brand.beside),
+            "beside": list(brand.co_badges),
             "afterScheme": brand.after_scheme,
         }
     return facts

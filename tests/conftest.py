@@ -217,7 +217,7 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_runtest_teardown() -> None:
-    """A request in German leaves its thread speaking German; the next test expects nobody's language."""
+    """Reset the language: a request in German leaves it set in its thread."""
     from django.utils import translation
 
     translation.deactivate()

@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 
 from chargebacks.models import Chargeback
 from gateway.access import permissions
-from gateway.backoffice.risk.drafted_rules import keep_draft
+from gateway.backoffice.risk.drafted_rules import store_draft
 from gateway.backoffice.risk.replay_subject import rebuild_risk_subject
 from gateway.backoffice.risk.rule_sentences import describe_rule
 from gateway.core import clock
@@ -53,7 +53,7 @@ def build_draft_context(user: Any, session: SessionBase, cases: Sequence[Chargeb
     good = list(_select_good_payments(merchant))
     traits = [_render_trait(one, len(chosen), len(good)) for one in find_traits(chosen, good)]
     for one in traits:
-        one["links"] = list_draft_links(user, merchant, keep_draft(session, one["rule"]))
+        one["links"] = list_draft_links(user, merchant, store_draft(session, one["rule"]))
     return {
         "merchant": merchant,
         "chosen": len(chosen),

@@ -146,8 +146,8 @@ def _describe_card_brand(brand: brands.CardBrand) -> dict[str, Any]:
         row["detect"] = _join_ranges(brand.detected)
     if not brand.luhn:
         row["unchecked"] = True
-    if brand.beside:
-        row["beside"] = brand.beside
+    if brand.co_badges:
+        row["beside"] = brand.co_badges
     if brand.after_scheme:
         row["afterScheme"] = True
     return row

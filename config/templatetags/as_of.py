@@ -1,4 +1,4 @@
-"""``{% as_of_note %}``: the time as of which a page was read, if a standby told it."""
+"""``{% as_of_note %}``: the time as of which a page was read, if it was read from a standby."""
 
 from __future__ import annotations
 

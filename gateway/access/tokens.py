@@ -1,7 +1,7 @@
 """Access tokens: issue, approve, rotate with an overlap, revoke. Used by the back office and by commands.
 
 A token that was issued with ``approved=False`` waits for a second person: the API refuses it until then. When that is
-needed is decided in gateway.backoffice.access.token_approvals.
+needed is decided in gateway.backoffice.access.token_approvals. Requests are checked in gateway.api.token_admission.
 
 A token is shown once, when it is created; only its hash is stored. Source: Part A, Authentication, 2 and 7.
 """

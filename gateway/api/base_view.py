@@ -22,7 +22,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from gateway import metrics, tracing
-from gateway.api import token_admission as token_admission
+from gateway.api import token_admission
 from gateway.api.deprecation_warnings import build_warning_header
 from gateway.api.errors import ApiError
 from gateway.api.token_admission import Admission, parse_entity_id
@@ -137,7 +137,7 @@ class ApiView(APIView):  # type: ignore[misc]  # DRF has no type hints
         if request.method == "POST":
             if _get_content_length(http) > MAX_PREREAD_BYTES or _is_chunked(http):
                 token_admission.admit_token(token, None, endpoint.scope, ip=self.trace.ip)
-            body, fault = self.read(http, settings.GATEWAY_MAX_BODY_BYTES)
+            body, fault = self.read_body(http, settings.GATEWAY_MAX_BODY_BYTES)
         else:
             body, fault = http.META.get("QUERY_STRING", "").encode("latin-1"), None
         found = _ENTITY.search(body)
@@ -148,7 +148,7 @@ class ApiView(APIView):  # type: ignore[misc]  # DRF has no type hints
             "key": key,
         }
         admission = self._admit(token, entity, endpoint, lookups)
-        if fault := fault or _find_place_fault(http, body):
+        if fault := fault or _find_misplaced_parameters_fault(http, body):
             raise fault
         headers = self._throttle(admission, endpoint)
         sent = decode_form(body)
@@ -207,8 +207,9 @@ class ApiView(APIView):  # type: ignore[misc]  # DRF has no type hints
         add_warning_header(context, parameters, facts)
         return parameters
 
-    def read(self, http: HttpRequest, limit: int) -> tuple[bytes, Exception | None]:
-        """Returns (body, None), or (b"", error). A body refused by its headers is not read at all."""
+    def read_body(self, http: HttpRequest, limit: int) -> tuple[bytes, Exception | None]:
+        """Read the body: returns (body, None), or (b"", error). One that is refused by its headers is not read at
+        all."""
         if fault := _find_header_fault(http, limit):
             return b"", fault
         try:
@@ -231,7 +232,7 @@ class ApiView(APIView):  # type: ignore[misc]  # DRF has no type hints
         return body.rstrip(b"\r\n") if body.endswith(b"\n") else body, None
 
 
-def _find_place_fault(http: HttpRequest, body: bytes) -> Exception | None:
+def _find_misplaced_parameters_fault(http: HttpRequest, body: bytes) -> Exception | None:
     """The error of parameters that were sent in the address of a POST, or in the body of another request, alone."""
     if body:
         return None
@@ -304,7 +305,7 @@ def add_warning_header(context: RequestContext, parameters: Parameters, facts: f
 
 def log_request(context: RequestContext, response: Response, endpoint: Endpoint) -> None:
     """Write a request that made no payment to the request log, with its parameters masked."""
-    sent = endpoint.catalogue.loggables(context.pairs, MAX_LOGGED_PARAMETERS)
+    sent = endpoint.catalogue.mask_pairs_for_log(context.pairs, MAX_LOGGED_PARAMETERS)
     code = response.data["result"]["code"]
     RequestLog.objects.create(**context.trace.log_row(response.status_code, code, parameters=sent))
 

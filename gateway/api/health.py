@@ -1,6 +1,6 @@
 """Health checks: liveness and readiness of the process. Public, without secrets and envelope (ruling D13).
 
-Which check failed is told to those who may read the figures. Source: docs/decisions/0062."""
+Which check failed is shown to those who may read the metrics. Source: docs/decisions/0062."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ class IdempotentPostView(ApiView):
         claim = parse_idempotency_claim(header, context.pairs, token=context.admission.token, method="POST", path=path)
         if claim is None:
             return self.pay(context, target, None)
-        if (known := claim.find(context.admission.kept)) is not None:
+        if (known := claim.find_stored_response(context.admission.idempotency_row)) is not None:
             return replay_response(known, context, self.renderer)
         try:
             return self.pay(context, target, claim)
@@ -168,18 +168,7 @@ class PaymentsView(IdempotentPostView):
         parameters = self.parse(context, channel, build_condition_facts(channel, now))
         if "referenceUuid" in parameters:
             return respond_to_follow_up(context, parameters["referenceUuid"], parameters, now, claim)
-        if channel is None:
-            raise RequestRefusedError(CHANNEL_NOT_CONFIGURED_CODE)
-        responder = PaymentResponder(context, parameters, claim)
-        payment_request = build_payment_request(
-            parameters,
-            merchant=admission.merchant,
-            channel=channel,
-            now=now,
-            trace=context.trace,
-            idempotency=responder.idempotency,
-        )
-        return responder.build_response(process_within_token_limits(payment_request, context))
+        return respond_to_first_payment(context, channel, parameters, now, claim)
 
 
 class PaymentView(IdempotentPostView):
@@ -201,6 +190,30 @@ class PaymentView(IdempotentPostView):
         now = clock.merchant_now(admission.merchant)
         parameters = self.parse(context, admission.channel, build_condition_facts(admission.channel, now))
         return respond_to_follow_up(context, target, parameters, now, claim)
+
+
+def respond_to_first_payment(
+    context: RequestContext,
+    channel: Channel | None,
+    parameters: Parameters,
+    now: datetime,
+    claim: IdempotencyClaim | None,
+    renderer: PaymentRenderer = render_payment,
+) -> HttpResponse:
+    """Process a first payment, or a registration. ``renderer``: how the endpoint shows it. Raises RequestRefusedError
+    when no channel takes it."""
+    if channel is None:
+        raise RequestRefusedError(CHANNEL_NOT_CONFIGURED_CODE)
+    responder = PaymentResponder(context, parameters, claim, renderer)
+    payment_request = build_payment_request(
+        parameters,
+        merchant=context.admission.merchant,
+        channel=channel,
+        now=now,
+        trace=context.trace,
+        idempotency=responder.idempotency,
+    )
+    return responder.build_response(process_within_token_limits(payment_request, context))
 
 
 def respond_to_follow_up(

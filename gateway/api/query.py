@@ -43,7 +43,7 @@ class QueryView(ApiView):
         else:
             page, as_of = read_elsewhere(lambda: transaction_query.find_transactions(query))
             if as_of is not None and not page.payments and not page.pages:
-                # "Not found" is never told by a standby: it may lack a payment of this moment.
+                # A standby never answers "not found": it may lack a payment of this moment.
                 page, as_of = transaction_query.find_transactions(query), None
         context.headers.update(build_as_of_header(as_of))
         # A page after the last one is empty, but still shows the number of pages.

@@ -18,6 +18,7 @@ from gateway.api.payments import (
     PaymentResponder,
     process_within_token_limits,
     resolve_request_channel,
+    respond_to_first_payment,
 )
 from gateway.catalogue.conditions.request_facts import STORED_CARD_FACT
 from gateway.catalogue.endpoints import (
@@ -36,7 +37,7 @@ from gateway.payments import account_updates, registrations
 from gateway.payments.agreements import MERCHANT_INITIATED_USES, classify_agreement_use
 from gateway.payments.idempotency import IdempotencyClaim
 from gateway.payments.record_only_payments import resolve_success_code
-from gateway.payments.refusal import CHANNEL_NOT_CONFIGURED_CODE, RequestRefusedError
+from gateway.payments.refusal import RequestRefusedError
 from gateway.payments.registrations import ChangeRequest
 from gateway.payments.rendering import render_registration, render_registration_change
 from gateway.payments.request_builder import build_condition_facts, build_payment_request
@@ -55,22 +56,9 @@ class RegistrationsView(IdempotentPostView):
     renderer: ClassVar[staticmethod[[Payment], dict[str, Any]]] = staticmethod(render_registration_change)
 
     def pay(self, context: RequestContext, target: str, claim: IdempotencyClaim | None) -> HttpResponse:
-        admission = context.admission
-        channel = resolve_request_channel(context)
-        now = clock.merchant_now(admission.merchant)
+        channel, now = resolve_request_channel(context), clock.merchant_now(context.admission.merchant)
         parameters = self.parse(context, channel, build_condition_facts(channel, now))
-        if channel is None:
-            raise RequestRefusedError(CHANNEL_NOT_CONFIGURED_CODE)
-        responder = PaymentResponder(context, parameters, claim, self.renderer)
-        payment_request = build_payment_request(
-            parameters,
-            merchant=admission.merchant,
-            channel=channel,
-            now=now,
-            trace=context.trace,
-            idempotency=responder.idempotency,
-        )
-        return responder.build_response(process_within_token_limits(payment_request, context))
+        return respond_to_first_payment(context, channel, parameters, now, claim, self.renderer)
 
 
 class RegistrationChangeView(IdempotentPostView):

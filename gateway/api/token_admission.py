@@ -79,15 +79,16 @@ ADMIT_WITH_KEY_SQL: Final = f"{_SELECT}, {SELECT_IDEMPOTENCY_KEY}{_FROM}{JOIN_ID
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
     """An authenticated request. ``channel``: None when the merchant's id (channel dispatching) or no entity was sent;
-    ``entity``: None only when none was sent. ``payment``: loaded for a read if it belongs to the entity. ``kept``: the
-    stored row of the request's idempotency key. ``limits``: the token's own limits, None without any."""
+    ``entity``: None only when none was sent. ``payment``: loaded for a read if it belongs to the entity.
+    ``idempotency_row``: the stored row of the request's idempotency key. ``limits``: the token's own
+    limits, None without any."""
 
     token: UUID
     merchant: Merchant
     channel: Channel | None
     entity: UUID | None
     payment: Payment | None
-    kept: IdempotencyRow | None
+    idempotency_row: IdempotencyRow | None
     limits: TokenLimits | None = None
 
 
@@ -161,7 +162,7 @@ def admit_token(
         channel=channel,
         entity=entity,
         payment=read,
-        kept=more if has_joined_row and not reads else None,
+        idempotency_row=more if has_joined_row and not reads else None,
         limits=_build_limits(*limits),
     )
 

@@ -138,9 +138,9 @@ class Catalogue:
         """The row of a name, with its indexes and its map key."""
         return self._plain.get(name) or find_parameter(name, self._exact, self._maps)
 
-    def loggables(self, pairs: Sequence[tuple[str, str | Secret]], most: int) -> list[list[str]]:
-        """The first ``most`` pairs for a log. A pair that contains the request's own card number, in any notation, is
-        hidden completely."""
+    def mask_pairs_for_log(self, pairs: Sequence[tuple[str, str | Secret]], most: int) -> list[list[str]]:
+        """The first ``most`` pairs as a log shows them. A pair that contains the request's own card number, in any
+        notation, is hidden completely."""
         number = next((value for name, value in pairs if name == "card.number"), None)
         texts = [(name, value) for name, value in pairs[:most] if isinstance(value, str)]
         holders = (
@@ -150,14 +150,14 @@ class Catalogue:
         )
         budget = SearchBudget(MAX_LOG_SEARCH_CHARS)
         return [
-            [self.loggable(name, "", budget)[0], HIDDEN_VALUE]
+            [self.mask_pair_for_log(name, "", budget)[0], HIDDEN_VALUE]
             if name in holders
-            else list(self.loggable(name, value, budget))
+            else list(self.mask_pair_for_log(name, value, budget))
             for name, value in pairs[:most]
         ]
 
-    def loggable(self, name: str, value: str | Secret, budget: SearchBudget | None = None) -> tuple[str, str]:
-        """A sent pair for a log: shortened, secrets hidden, card numbers masked."""
+    def mask_pair_for_log(self, name: str, value: str | Secret, budget: SearchBudget | None = None) -> tuple[str, str]:
+        """A sent pair as a log shows it: shortened, secrets hidden, card numbers masked."""
         name = name[:MAX_REPORTED_NAME_CHARS]
         found = self.find(self.aliases.get(name, name))
         shown_value = (

@@ -1,7 +1,7 @@
 """Prices of a channel's acquirer accounts and their outcomes: one statement, kept for a minute.
 
 Outcomes are counted of the newest payments of the channel that an acquirer judged. A payment counts once, for the
-account that judged it first: the second one after a decline is asked for those alone that somebody declined.
+account that judged it first: the second account after a decline sees only payments that the first one declined.
 """
 
 from __future__ import annotations

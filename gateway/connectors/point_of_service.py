@@ -128,8 +128,8 @@ exemption, so it does not decide."""
 
 
 def _resolve_exemption(parameters: Mapping[str, str]) -> str:
-    """The exemption that an acquirer is told: the one asked for, but none where the issuer has authenticated instead of
-    accepting it. Claimed beside an authentication it would give up the shift of liability."""
+    """The exemption that the acquirer is sent: the one asked for, but none where the issuer has authenticated instead
+    of accepting it. Claimed together with an authentication, it would give up the shift of liability."""
     status, eci = parameters.get("threeDSecure.authenticationStatus", ""), parameters.get("threeDSecure.eci", "")
     if status in _AUTHENTICATED_STATUSES or (not status and eci in _AUTHENTICATED_ECI):
         return ""

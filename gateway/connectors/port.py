@@ -70,31 +70,42 @@ class ReversalReason(enum.StrEnum):
 class AcquirerRequest:
     """A request to an acquirer. Inquiries and voids carry the request of the payment that they are about.
 
-    ``payment``: our payment's id; ``operation``: the payment type; ``at``: when this authorization attempt began, by
-    the merchant's clock: a later one, and one that waited for its shopper, has a time of its own, and so has the void
-    of an authorization that a renewal has replaced; ``reference``: the connector's id of the payment that a follow-up
-    refers to; ``parameters``: forwardable parameters by full name;
-    ``account``: the merchant's account at the acquirer; ``return_url``: where a redirected shopper comes back to, empty
-    for a card; ``known_transaction_id``: the connector's own id of this payment, where an earlier attempt with an
-    unknown outcome got one; ``amount_already_reversed``: for a reversal, what other reversals have taken, or may have,
-    from the same payment; ``authorized_amount``: for a reversal of an authorization, all that was authorized in its
-    chain, increments included; ``reference`` then names the first authorization, as for increments and renewals
-    (docs/decisions/0068); ``cryptogram``: the proof of an authentication (CAVV, AAV); ``party_accounts``: numbers of a
-    transfer's sender and recipient in clear, by parameter name (PARTY_ACCOUNTS), of a first payment on its way only;
-    ``stored``, ``stores``: of a first payment, it is made with a registration, or makes one; ``original``: of a
-    follow-up, the point of service that it has from the payment it follows; ``clearing``: of a capture, which of
-    numberOfCaptures it is, (0, 0) without that number; ``authorization_kind``: ESTIMATED or FINAL of a first PA;
-    ``not_after``: a payment that has not been sent by then is not sent any more, because recovery may have voided it
-    (checked by :meth:`check_in_time`); ``reversal_reason``: of a reversal or void; ``trace_number``: the number of this
-    payment's message, from :meth:`MessageNumbering.take_trace_number`, 0 for connectors without one.
-    ``renewed_amount``, ``reversed_since_renewal``: for a reversal of an authorization that was renewed, what its newest
-    renewal authorized with increments since, and what reversals since have taken; ``reference`` then names that
-    renewal; ``renewable_amount``: for a renewal, all that is left to capture; ``kept_amount``: for the void of an
-    authorization that a renewal has replaced, what of it was captured and stays (docs/decisions/0093). ``attempt``:
-    which authorization of the same payment this is; 2 and more after a soft decline or a cascade, to be told from the
-    declined ones before (docs/decisions/0104, 0108). ``called_at``: of an inquiry, real time, when the acquirer was
-    called, if that is later than the payment's beginning: after a challenge, a step-up, a failover or a cascade.
-    ``asks_for_part``: of a first payment, the issuer is told that an approval of less will do (docs/decisions/0131).
+    - ``payment``: our payment's id.
+    - ``operation``: the payment type.
+    - ``at``: when this authorization attempt began, by the merchant's clock: a later one, and one that waited for its
+      shopper, has a time of its own, and so has the void of an authorization that a renewal has replaced.
+    - ``reference``: the connector's id of the payment that a follow-up refers to.
+    - ``parameters``: forwardable parameters by full name.
+    - ``account``: the merchant's account at the acquirer.
+    - ``return_url``: where a redirected shopper comes back to, empty for a card.
+    - ``known_transaction_id``: the connector's own id of this payment, where an earlier attempt with an unknown outcome
+      got one.
+    - ``amount_already_reversed``: for a reversal, what other reversals have taken, or may have, from the same payment.
+    - ``authorized_amount``: for a reversal of an authorization, all that was authorized in its chain, increments
+      included; ``reference`` then names the first authorization, as for increments and renewals (docs/decisions/0068).
+    - ``cryptogram``: the proof of an authentication (CAVV, AAV).
+    - ``party_accounts``: numbers of a transfer's sender and recipient in clear, by parameter name (PARTY_ACCOUNTS), of
+      a first payment on its way only.
+    - ``stored``, ``stores``: of a first payment, it is made with a registration, or makes one.
+    - ``original``: of a follow-up, the point of service that it has from the payment it follows.
+    - ``clearing``: of a capture, which of numberOfCaptures it is, (0, 0) without that number.
+    - ``authorization_kind``: ESTIMATED or FINAL of a first PA.
+    - ``not_after``: a payment that has not been sent by then is not sent any more, because recovery may have voided it
+      (checked by :meth:`check_in_time`).
+    - ``reversal_reason``: of a reversal or void.
+    - ``trace_number``: the number of this payment's message, from :meth:`MessageNumbering.take_trace_number`, 0 for
+      connectors without one.
+    - ``renewed_amount``, ``reversed_since_renewal``: for a reversal of an authorization that was renewed, what its
+      newest renewal authorized with increments since, and what reversals since have taken; ``reference`` then names
+      that renewal.
+    - ``renewable_amount``: for a renewal, all that is left to capture.
+    - ``kept_amount``: for the void of an authorization that a renewal has replaced, what of it was captured and stays
+      (docs/decisions/0093).
+    - ``attempt``: which authorization of the same payment this is; 2 and more after a soft decline or a cascade, to
+      distinguish it from the declined ones before (docs/decisions/0104, 0108).
+    - ``called_at``: of an inquiry, real time, when the acquirer was called, if that is later than the payment's
+      beginning: after a challenge, a step-up, a failover or a cascade.
+    - ``asks_for_part``: of a first payment, the issuer may approve a part of the amount (docs/decisions/0131).
     """
 
     payment: UUID

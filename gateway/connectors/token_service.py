@@ -18,7 +18,7 @@ from gateway.core.secret import Secret
 
 
 class TokenEvent(enum.StrEnum):
-    """What a network tells of a token's life. REPLACED: it has a new expiry date."""
+    """An event in a token's life, as its network reports it. REPLACED: it has a new expiry date."""
 
     SUSPENDED = "SUSPENDED"
     RESUMED = "RESUMED"

@@ -66,8 +66,8 @@ class CardBrand(Brand):
 
     `ranges`: prefix ranges that may carry the brand. `detected`: ranges from which the brand is detected when the
     request names none (narrower, or empty, for brands that share another's numbers). A range is two prefixes of
-    equal length, both included. A CVV length of 0 means that cards without a CVV exist. `beside`: brands that one
-    card may carry together with this one.
+    equal length, both included. A CVV length of 0 means that cards without a CVV exist. `co_badges`: brands
+    that one card may carry together with this one.
     """
 
     ranges: tuple[tuple[str, str], ...]
@@ -75,7 +75,7 @@ class CardBrand(Brand):
     lengths: frozenset[int]
     cvv_lengths: frozenset[int]
     luhn: bool
-    beside: tuple[str, ...]
+    co_badges: tuple[str, ...]
     after_scheme: bool
 
 
@@ -99,7 +99,7 @@ def _parse_card_brand(row: dict[str, Any]) -> CardBrand:
         lengths=frozenset(row["lengths"]),
         cvv_lengths=frozenset(row["cvv"]),
         luhn=row["luhn"],
-        beside=tuple(row["beside"]),
+        co_badges=tuple(row["beside"]),
         after_scheme=row["after"],
     )
 
@@ -176,19 +176,19 @@ def _has_length(card: CardBrand, length: int) -> bool:
 
 def detect_carried_brands(digits: str, *, length: int = 0) -> tuple[str, ...]:
     """The brands that one card carries. Where a table of BINs says which, those of them that the number fits; else the
-    best match of `detect_brands` and those of the others that may stand beside it, as the hosted field decides."""
+    best match of `detect_brands` and those of the others that it may be co-badged with, as the hosted field decides."""
     issuer = find_issuer(digits)
     if issuer is not None and issuer.brands:
         cards = (CARD_BRANDS[code] for code in issuer.brands)
         fitting = (card for card in cards if _longest_prefix(card.ranges, digits))
-        told = tuple(card.code for card in fitting if _has_length(card, length or len(digits)))
-        if told:
-            return told
+        known = tuple(card.code for card in fitting if _has_length(card, length or len(digits)))
+        if known:
+            return known
     best, *others = detect_brands(digits, length=length) or ("",)
     if not best:
         return ()
-    beside = CARD_BRANDS[best].beside
-    return (best, *(code for code in others if code in beside or best in CARD_BRANDS[code].beside))
+    co_badges = CARD_BRANDS[best].co_badges
+    return (best, *(code for code in others if code in co_badges or best in CARD_BRANDS[code].co_badges))
 
 
 def order_brands(carried: Sequence[str], order: Sequence[str]) -> list[str]:

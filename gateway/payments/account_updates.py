@@ -201,8 +201,8 @@ def _ask_within(updater: AccountUpdater, inquiry: CardInquiry, seconds: float) -
 
 
 def apply_card_update(row: AccountUpdate, update: CardUpdate, *, added: bool = False) -> str:
-    """Write what the updater says about a card, and tell the merchant where it changes something. ``added``: the row is
-    not in the database yet. Returns the question's status; '' where it was answered before."""
+    """Write what the updater reports about a card, and notify the merchant where it changes something. ``added``: the
+    row is not in the database yet. Returns the question's status; '' where it was answered before."""
     for _ in range(MAX_ANSWER_TRIES):
         owner = Registration.objects.select_related("channel", "merchant", "network_token").get(pk=row.registration_id)
         now = clock.merchant_now(owner.merchant)
@@ -236,7 +236,7 @@ def _write_answer(
         changes,
         answer["answered_at"],
         shown=render_account_update(owner),
-        beside=None if added else (row, answer, waiting),
+        related_change=None if added else (row, answer, waiting),
         added=row if added else None,
     )
 

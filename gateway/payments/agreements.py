@@ -97,7 +97,7 @@ class AgreementUse:
     ``counts_towards_limits``: the payment counts towards its limits. ``merchant_initiated``: the shopper takes no part.
     ``expiry``: the request's own standingInstruction.expiry.
     ``scheme_references``: the references for the acquirer, by parameter name; ``brand``: of the card whose network they
-    are of, '' where nobody knows."""
+    are of, '' where that is unknown."""
 
     agreement: Agreement | None
     counts_towards_limits: bool

@@ -113,7 +113,7 @@ def next_after_decline(
     return connectors[name]
 
 
-def keep_decline(declined: Declined, outcome: PaymentOutcome) -> PaymentOutcome:
+def restore_decline(declined: Declined, outcome: PaymentOutcome) -> PaymentOutcome:
     """The outcome of a declined payment whose next acquirer certainly did not judge it: the decline, with the exchange
     of the last attempt."""
     said = declined.reply

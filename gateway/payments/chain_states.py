@@ -54,7 +54,7 @@ _APPROVED_ALONE: Final[Mapping[str, ChainStatus]] = MappingProxyType(
 )
 """Type of an approved first payment without a row of its own -> state. An authorization without one is of 0.00: it
 verified the card and holds nothing. Other types move no money: RECORDED."""
-KEPT_STATES: Final = frozenset(ChainState.State.values)
+STORED_CHAIN_STATES: Final = frozenset(ChainState.State.values)
 """States that the database keeps."""
 
 
@@ -75,7 +75,7 @@ def build_chain_status_condition(status: str) -> Q:
     before = next((own for own, state in _NOT_APPROVED.items() if state == status), None)
     if before is not None:
         return is_first & Q(status=before)
-    kept = Q(standing__state=status, status=Status.APPROVED) if status in KEPT_STATES else Q(pk__in=[])
+    kept = Q(standing__state=status, status=Status.APPROVED) if status in STORED_CHAIN_STATES else Q(pk__in=[])
     types = [own for own, state in _APPROVED_ALONE.items() if state == status]
     alone = Q(status=Status.APPROVED, standing__isnull=True) & is_first
     if status == ChainStatus.RECORDED:
@@ -85,9 +85,9 @@ def build_chain_status_condition(status: str) -> Q:
     return kept | alone & Q(payment_type__in=types)
 
 
-def is_found_by_row(status: str) -> bool:
+def has_stored_state(status: str) -> bool:
     """Whether every chain in this state has a row of ChainState, along whose indexes a list can be read."""
-    return status in KEPT_STATES and status not in (ChainStatus.CAPTURED, ChainStatus.PAID_OUT)
+    return status in STORED_CHAIN_STATES and status not in (ChainStatus.CAPTURED, ChainStatus.PAID_OUT)
 
 
 def mark_authorization_expired(write: WriteStatement, authorization: Payment) -> None:

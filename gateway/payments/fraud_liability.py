@@ -1,8 +1,8 @@
 """Who carries the loss if the shopper denies a card payment: the issuer, or the merchant.
 
 An authentication, or its attempt, moves the liability for fraud to the issuer; an exemption, a payment without the
-shopper and one without an authentication leave it with the merchant. Told by the ECI that the acquirer was sent, so a
-proof of the merchant's own 3DS server counts as ours does. Source: docs/decisions/0013, 0067; the networks' ECI in
+shopper and one without an authentication leave it with the merchant. Decided by the ECI that the acquirer was sent, so
+a proof of the merchant's own 3DS server counts as ours does. Source: docs/decisions/0013, 0067; the networks' ECI in
 gateway.threeds_protocol.networks.
 """
 

@@ -34,7 +34,7 @@ SELECT_IDEMPOTENCY_KEY: Final = (
     "k.fingerprint, k.payment, k.status, k.answer, k.created_at, clock_timestamp() - k.created_at AS age"
 )
 IdempotencyRow = tuple[Any, ...]
-"""SELECT_IDEMPOTENCY_KEY of one key. Its age is told by the database, which also dated it."""
+"""SELECT_IDEMPOTENCY_KEY of one key. Its age is by the clock of the database, which also dated it."""
 # Written by hand: it is joined to the access token (``t``) of every request with a key, and its plan is cached. LIMIT
 # keeps the planner from joining in other ways: without it a plan made for a small table reads all of the keys, and one
 # for few tokens tries the keys of all tokens.
@@ -72,10 +72,10 @@ class IdempotencyClaim:
     def _where(self) -> dict[str, Any]:
         return {"token": self.token, "method": self.method, "path": self.path, "key": self.key}
 
-    def find(self, kept: IdempotencyRow | None) -> StoredResponse | None:
-        """The response already stored for this key, None if the key is free. ``kept``: its row, read with the
-        admission. Raises RequestRefusedError: used with another body (400), or still in progress (409)."""
-        found = self._read_stored_response(kept)
+    def find_stored_response(self, row: IdempotencyRow | None) -> StoredResponse | None:
+        """The response already stored for this key, None if the key is free. ``row``: of the key, read with
+        the admission. Raises RequestRefusedError: used with another body (400), or still in progress (409)."""
+        found = self._read_stored_response(row)
         if found is None or found.body is not None:
             return found
         if Payment.objects.filter(pk=found.payment, status=Status.STARTED).exists():
@@ -84,10 +84,10 @@ class IdempotencyClaim:
         rows = execute_sql(_FIND, self._where)
         return self._read_stored_response(rows[0] if rows else None)
 
-    def _read_stored_response(self, kept: IdempotencyRow | None) -> StoredResponse | None:
-        if kept is None:
+    def _read_stored_response(self, row: IdempotencyRow | None) -> StoredResponse | None:
+        if row is None:
             return None
-        fingerprint, payment, status, answer, created_at, age = kept
+        fingerprint, payment, status, answer, created_at, age = row
         if age > IDEMPOTENCY_RETENTION:
             IdempotencyKey.objects.filter(**self._where, created_at=created_at).delete()
             return None
@@ -106,14 +106,14 @@ class IdempotencyClaim:
             fingerprint=current_vault().fingerprint(self.body),
             payment=payment,
             status=response.status if response is not None else None,
-            answer=response.kept if response is not None else None,
+            answer=response.stored_text if response is not None else None,
             created_at=DatabaseTime(timedelta(0)),
         )
 
     def store_response(self, write: WriteStatement, payment: UUID, response: RenderedResponse) -> None:
         """Store the response in the statement that completes ``payment``; a key that has expired meanwhile and belongs
         to a newer payment stays as it is."""
-        answer = {"status": response.status, "answer": response.kept}
+        answer = {"status": response.status, "answer": response.stored_text}
         write.update_related(IdempotencyKey, answer, {**self._where, "payment": payment})
 
 

@@ -243,7 +243,7 @@ def _keep_sent_token(payment: Payment, token: TokenAccount) -> None:
 
 
 def _send_number(payment: Payment, why: TokenUse | None) -> None:
-    """The next attempt is sent with the card number. ``why``: as the answer tells it."""
+    """The next attempt is sent with the card number. ``why``: as the answer gives it."""
     if was_sent_with_token(payment.answer):
         PaymentToken.objects.filter(pk=payment.pk).delete()
     payment.answer = set_token_use(payment.answer, why)
@@ -264,9 +264,9 @@ def _request_token(payment: Payment) -> None:
 
 
 def apply_token_event(reference: str, event: TokenEvent, *, expiry_month: str = "", expiry_year: str = "") -> bool:
-    """Apply what a network tells of a token, and tell the merchant. ``expiry_month``, ``expiry_year``: two and four
-    digits, of the event REPLACED. Returns False where the token is not known, or the event changes nothing: it was told
-    before, or does not fit its state."""
+    """Apply a card network's event about a token, and notify the merchant. ``expiry_month``, ``expiry_year``: two and
+    four digits, of the event REPLACED. Returns False where the token is not known, or the event changes nothing: it
+    came before, or does not fit its state."""
     for _ in range(MAX_TOKEN_EVENT_TRIES):
         row = NetworkToken.objects.filter(reference=reference).exclude(reference="").first()
         changes = _list_event_changes(row, event, expiry_month, expiry_year) if row is not None else {}
@@ -289,7 +289,11 @@ def _write_event(row: NetworkToken, changes: dict[str, Any]) -> bool:
     if owner.status != Registration.Status.ACTIVE:
         return bool(NetworkToken.objects.filter(pk=row.pk, status=before).update(**changes))
     return registrations.record_registration_change(
-        owner, {}, now, shown={"networkToken": render_network_token(row)}, beside=(row, changes, {"status": before})
+        owner,
+        {},
+        now,
+        shown={"networkToken": render_network_token(row)},
+        related_change=(row, changes, {"status": before}),
     )
 
 

@@ -1,4 +1,4 @@
-"""What a dispute needs of checkouts, a package beside it: the receipt of the payment page.
+"""The receipt of the payment page as evidence: chargebacks need it from checkout, which they do not import.
 
 checkout registers the function when it is loaded. Source: docs/decisions/0083, docs/decisions/0090.
 """

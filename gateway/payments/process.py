@@ -438,7 +438,7 @@ def submit_payment(
                 payment, connector, outcome, acquirer_request, plan, since=submitted_at
             ) or cascade.next_after_decline(payment, outcome, acquirer_request, plan, since=submitted_at)
         if next_connector is None:
-            return outcome if declined is None or not retryable else cascade.keep_decline(declined, outcome)
+            return outcome if declined is None or not retryable else cascade.restore_decline(declined, outcome)
         if not retryable and isinstance(outcome, Declined):
             declined = outcome
             acquirer_request = replace(acquirer_request, attempt=get_attempt_number(payment))
@@ -500,7 +500,7 @@ def complete_unless_recovered(
     complete = partial(
         store.complete_payment, payment, outcome, trace=origin.trace, idempotency=origin.idempotency, plan=plan
     )
-    asked = store.get_attempt_columns(payment)  # before recovery's words: it may have left this account
+    asked = store.get_attempt_columns(payment)  # before the row is read again: recovery may have left this account
     try:
         complete()
         return

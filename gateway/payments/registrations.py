@@ -403,12 +403,13 @@ def record_registration_change(
     now: datetime,
     *,
     shown: Mapping[str, Any],
-    beside: tuple[Model, Mapping[str, Any], Mapping[str, Any]] | None = None,
+    related_change: tuple[Model, Mapping[str, Any], Mapping[str, Any]] | None = None,
     added: Model | None = None,
 ) -> bool:
-    """Change a registration as its card network told us, with the record-only payment (RR) and the webhook (UPDATED) of
-    a merchant's own update. ``shown``: members that these show besides the registration's means; ``beside``: another
-    row to change in the same statement, its changes, and what it has to be still; ``added``: a row to insert in it.
+    """Change a registration as its card network reported, with the record-only payment (RR) and the webhook (UPDATED)
+    of a merchant's own update. ``shown``: members that these show besides the registration's means; ``related_change``:
+    another row to change in the same statement, its changes, and the values that it must still have; ``added``: a row
+    to insert in it.
 
     Returns False if either was changed since it was read: nothing was written.
     """
@@ -427,8 +428,8 @@ def record_registration_change(
 
     def changing(write: WriteStatement) -> None:
         write.update(registration, own, expecting={"sequence": before})
-        if beside is not None:
-            row, others, expected = beside
+        if related_change is not None:
+            row, others, expected = related_change
             write.update(row, others, expecting=expected)
         if added is not None:
             names = [field.attname for field in added._meta.concrete_fields]

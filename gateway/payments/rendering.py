@@ -5,6 +5,7 @@ Source: Part B, Payment response; rulings D2, D5, D13, D17.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from gateway import widget_hash
@@ -44,20 +45,9 @@ def render_payment(payment: Payment) -> dict[str, Any]:
     card = echo.pop("card", None)
     body |= echo
     body["result"] = render_payment_result(payment)
-    details = {
-        **answer.get("resultDetails", {}),
-        **_render_expiry(payment),
-        **_render_return(payment),
-        **_render_archive(payment),
-        **_render_token_use(payment),
-    }
-    if details:
+    if details := _render_result_details(payment):
         body["resultDetails"] = details
-    if facts := answer.get("card"):
-        body["card"] = {**facts, **(card or {}), **render_issuer(facts["bin"])}
-    for name in ("bankAccount", "virtualAccount"):
-        if stored := answer.get(name):
-            body[name] = deep_merge(stored, body.get(name, {}))
+    _add_means_facts(body, answer, card)
     if facts := answer.get("facts"):
         body = deep_merge(body, facts)
     if "resultDetails" in body:
@@ -71,6 +61,26 @@ def render_payment(payment: Payment) -> dict[str, Any]:
     if payment.test_mode:
         body["testMode"] = payment.test_mode
     return body
+
+
+def _add_means_facts(body: dict[str, Any], answer: Mapping[str, Any], sent_card: Mapping[str, Any] | None) -> None:
+    """Add what the row knows of the means to what the request said about it: BIN, last digits, a stored account."""
+    if facts := answer.get("card"):
+        body["card"] = {**facts, **(sent_card or {}), **render_issuer(facts["bin"])}
+    for name in ("bankAccount", "virtualAccount"):
+        if stored := answer.get(name):
+            body[name] = deep_merge(stored, body.get(name, {}))
+
+
+def _render_result_details(payment: Payment) -> dict[str, Any]:
+    """The acquirer's resultDetails and those that the row's columns give."""
+    return {
+        **payment.answer.get("resultDetails", {}),
+        **_render_expiry(payment),
+        **_render_return(payment),
+        **_render_archive(payment),
+        **_render_token_use(payment),
+    }
 
 
 def _render_expiry(payment: Payment) -> dict[str, str]:

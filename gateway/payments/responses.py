@@ -49,11 +49,12 @@ class ResponseFormat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderedResponse:
-    """A response. ``status``: HTTP; ``text``: the body as it is sent; ``kept``: as an idempotency key stores it."""
+    """A response. ``status``: HTTP; ``text``: the body as it is sent; ``stored_text``: as an idempotency
+    key stores it."""
 
     status: int
     text: str
-    kept: str = ""
+    stored_text: str = ""
 
 
 def resolve_http_status(payment: Payment) -> int:
@@ -74,8 +75,8 @@ def render_stored_response(payment: Payment, form: ResponseFormat) -> RenderedRe
     shared, remarks = build_envelope_fields(form.ndc), _render_remarks(payment, form)
     text = encode_json(render_response_body(payment, shared, remarks, form.renderer)).decode()
     # Only payments can be rebuilt from their row: a registration or a job may change later.
-    kept = compact_response(payment, shared, remarks, text) if form.renderer is render_payment else text
-    return RenderedResponse(status=resolve_http_status(payment), text=text, kept=kept)
+    stored_text = compact_response(payment, shared, remarks, text) if form.renderer is render_payment else text
+    return RenderedResponse(status=resolve_http_status(payment), text=text, stored_text=stored_text)
 
 
 def render_response_body(
@@ -155,14 +156,14 @@ def compact_response(payment: Payment, shared: Mapping[str, Any], remarks: Mappi
     return json.dumps(facts, ensure_ascii=False, separators=(",", ":"))
 
 
-def is_complete_response(kept: str) -> bool:
+def is_complete_response(stored_text: str) -> bool:
     """Whether a response is stored whole."""
-    return kept.startswith(_COMPLETE_PREFIX)
+    return stored_text.startswith(_COMPLETE_PREFIX)
 
 
-def restore_response(payment: Payment, kept: str) -> dict[str, Any]:
+def restore_response(payment: Payment, stored_text: str) -> dict[str, Any]:
     """Rebuild the response body from the payment and what :func:`compact_response` stored."""
-    timestamp, build, ndc, *rest = json.loads(kept)
+    timestamp, build, ndc, *rest = json.loads(stored_text)
     shared = {"buildNumber": build, "timestamp": timestamp, "ndc": ndc or _build_ndc(payment)}
     return render_response_body(payment, shared, rest[0] if rest else {})
 

@@ -323,7 +323,7 @@ def refuses_partial_approvals(channel: Channel) -> bool:
 
 
 def asks_for_partial_approval(payment: Payment) -> bool:
-    """Whether the issuer of a debit or preauthorization is told that an approval of less will do."""
+    """Whether the issuer of a debit or preauthorization may approve a part of the amount."""
     asks = payment.channel.partial_approvals == Channel.PartialApprovals.REQUEST
     return (
         payment.payment_type in ("DB", "PA")

@@ -119,7 +119,7 @@ def insert_payment(
         _insert_open_row(write, payment)
         if plan is not None:
             plan.add_begin_writes(write, payment)
-    if refusal:
+    else:
         _insert_notification(write, payment, "CREATED", payment.created_at)
         write.insert(RequestLog, **trace.log_row(result_codes.http_status(refusal), refusal, payment=payment.id))
     if idempotency is not None:
@@ -130,13 +130,8 @@ def insert_payment(
     try:
         begun = write.run()
     except IntegrityError as fault:
-        constraint = _get_violated_constraint(fault)
-        if constraint == "gateway_idempotencykey_pkey":
-            raise IdempotencyKeyTakenError from None
-        if constraint == "payment_duplicate":
-            raise DuplicatePaymentError from None
-        if constraint == TOKEN_USED_CONSTRAINT and wallet_token is not None:
-            raise wallet_tokens.build_wallet_refusal(wallet_token.wallet, wallet_token.replayed()) from None
+        if (conflict := _find_insert_conflict(fault, wallet_token)) is not None:
+            raise conflict from None
         raise
     if idempotency is not None and begun:
         idempotency.stored = response
@@ -147,9 +142,17 @@ def insert_payment(
     return begun
 
 
-def _get_violated_constraint(fault: IntegrityError) -> str:
-    """The name of the violated database constraint."""
-    return getattr(getattr(fault.__cause__, "diag", None), "constraint_name", "") or ""
+def _find_insert_conflict(fault: IntegrityError, wallet_token: WalletTokenUse | None = None) -> Exception | None:
+    """The error for a payment that another one keeps from being inserted, by the violated constraint: the same
+    idempotency key, merchantTransactionId or wallet token. None for any other constraint."""
+    constraint = getattr(getattr(fault.__cause__, "diag", None), "constraint_name", "")
+    if constraint == "gateway_idempotencykey_pkey":
+        return IdempotencyKeyTakenError()
+    if constraint == "payment_duplicate":
+        return DuplicatePaymentError()
+    if constraint == TOKEN_USED_CONSTRAINT and wallet_token is not None:
+        return wallet_tokens.build_wallet_refusal(wallet_token.wallet, wallet_token.replayed())
+    return None
 
 
 def complete_payment(
@@ -371,8 +374,8 @@ def insert_record_only_payment(
     try:
         changed = write.run()
     except IntegrityError as fault:
-        if _get_violated_constraint(fault) == "gateway_idempotencykey_pkey":
-            raise IdempotencyKeyTakenError from None
+        if (conflict := _find_insert_conflict(fault)) is not None:
+            raise conflict from None
         raise
     if idempotency is not None and changed:
         idempotency.stored = response
@@ -460,8 +463,9 @@ def insert_release(first: Payment, cause: AuthorizationRelease.Cause, *, at: dat
 
 def record_returned_transfer(payment: Payment, reason: str, *, at: datetime, bank_event: int | None = None) -> None:
     """Record that an approved refund, reversal or payout did not stay with the shopper: its event, its notification,
-    and that ``bank_event``, by which a bank told it, is applied. ``reason``: an ISO 20022 external code, a processor's
-    word, or empty. Raises PaymentTransitionError if the payment changed since it was read: nothing was written."""
+    and that ``bank_event``, by which a bank reported it, is applied. ``reason``: an ISO 20022 external code, a
+    processor's reason, or empty. Raises PaymentTransitionError if the payment changed since it was read: nothing was
+    written."""
     resolve_next_status(Status(payment.status), LifecycleEvent.RETURN)
     answer = add_return_reason(payment.answer, reason)
     changes = {"returned_at": at, "answer": answer, "sequence": payment.sequence + 1}
@@ -652,9 +656,8 @@ def reroute_payment(
     """Record a failover before the next acquirer is called. ``reply`` is the first acquirer's refusal. Persisted first,
     so recovery inquires at the right acquirer after a crash.
 
-    The event raises the payment's sequence, so nobody who read it before can move it. Returns False if it changed since
-    it was read: nothing was written.
-    """
+    The event raises the payment's sequence, so a worker that read it before cannot move it. Returns False if it changed
+    since it was read: nothing was written."""
     changes = {"connector": connector, "acquirer_merchant_id": account, "route": dict(route)}
     return _begin_next_attempt(payment, LifecycleEvent.REROUTE, changes, reply, at=at, duration_ms=duration_ms)
 
@@ -748,9 +751,8 @@ def _begin_next_attempt(
     """Write that a payment goes on to its next attempt: ``changes`` of it, ``event`` with the code of ``reply``, the
     exchange that ``reply`` ended, and the times and the number of the next message.
 
-    The event raises the payment's sequence, so nobody who read it before can move it. Returns False if it changed since
-    it was read: nothing was written.
-    """
+    The event raises the payment's sequence, so a worker that read it before cannot move it. Returns False if it changed
+    since it was read: nothing was written."""
     changes = {
         "status": resolve_next_status(Status(payment.status), event),
         **changes,

@@ -55,7 +55,7 @@ from gateway.personal_data.table import (
     PersonalTable,
 )
 
-MAX_TOLD_ROWS: Final = 20
+MAX_REPORTED_ROWS: Final = 20
 """Ids of open matters that a refusal names."""
 REPEATED_MODELS: Final = (PAYMENTS, REGISTRATIONS, CHECKOUTS, PAYMENT_LINKS, JOBS, AUTHENTICATIONS)
 """Models whose ids a report holds, so that the same can be erased again: what else is erased hangs on these."""
@@ -63,7 +63,7 @@ REPEATED_MODELS: Final = (PAYMENTS, REGISTRATIONS, CHECKOUTS, PAYMENT_LINKS, JOB
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenMatter:
-    """Something that is not finished: ``ids`` of at most MAX_TOLD_ROWS rows."""
+    """Something that is not finished: ``ids`` of at most MAX_REPORTED_ROWS rows."""
 
     title: str | Promise
     ids: tuple[str, ...]
@@ -172,12 +172,12 @@ def list_open_matters(person: FoundPerson) -> list[OpenMatter]:
     for rule in (*_OPEN_RULES, _build_checkout_rule(person.merchant)):
         keys = person.ids(rule.of)
         rows = apps.get_model(rule.model)._default_manager.filter(rule.only, **{f"{rule.link}__in": keys})
-        ids = [_format_key(key) for key in rows.values_list(rule.link, flat=True)[:MAX_TOLD_ROWS]] if keys else []
+        ids = [_format_key(key) for key in rows.values_list(rule.link, flat=True)[:MAX_REPORTED_ROWS]] if keys else []
         if ids:
             found.append(OpenMatter(title=rule.title, ids=tuple(ids)))
     if held := _list_held_authorizations(person.ids(PAYMENTS)):
         title = _("Authorizations of which a rest is still held: capture or reverse it, or wait for its release")
-        found.append(OpenMatter(title=title, ids=tuple(_format_key(key) for key in held[:MAX_TOLD_ROWS])))
+        found.append(OpenMatter(title=title, ids=tuple(_format_key(key) for key in held[:MAX_REPORTED_ROWS])))
     return found
 
 
@@ -208,7 +208,7 @@ def _list_held_authorizations(payments: Collection[UUID]) -> list[UUID]:
     return held
 
 
-def forget_person(
+def erase_person(
     selector: PersonSelector, *, by: audit_log.Actor, dry_run: bool = False, alone: str = ""
 ) -> dict[str, Any]:
     """Erase what the table allows and return the report. ``dry_run``: only report what would be done; ``alone``: why no
@@ -240,7 +240,7 @@ def forget_person(
 
 
 def seal_report(merchant: Merchant, keys: Mapping[str, list[str]]) -> str:
-    """What shows that a report's ids are those that were erased here: its file may be changed by whoever keeps it."""
+    """What shows that a report's ids are those that were erased here: the file itself can be edited."""
     return _SEAL.signature(_describe_erased_rows(merchant, keys))
 
 
@@ -260,7 +260,7 @@ def _describe_erased_rows(merchant: Merchant, keys: Mapping[str, list[str]]) -> 
     return json.dumps([merchant.pk.hex, keys], sort_keys=True)
 
 
-def forget_again(
+def repeat_erasure(
     merchant: Merchant, keys: Mapping[str, list[str]], *, by: audit_log.Actor, alone: str = ""
 ) -> dict[str, Any]:
     """Erase the rows of an earlier report once more, after an older backup was restored. ``keys``: its ``ids``.
@@ -347,7 +347,7 @@ def _erase_rows(person: FoundPerson, *, dry_run: bool) -> dict[str, Any]:
     return {**_sum_lines(lines), "ids": ids}
 
 
-def preview_found_rows(person: FoundPerson, lookup: KeyLookup) -> dict[str, Any]:
+def report_found_rows(person: FoundPerson, lookup: KeyLookup) -> dict[str, Any]:
     """The report of what was found of a person so far, without ids; changes nothing."""
     limit = clock.merchant_now(person.merchant) - MANDATE_PROOF_RETENTION
     lines: list[dict[str, Any]] = []

@@ -32,7 +32,7 @@ PASTED_EXAMPLE: Final = """curl https://old-gateway.example/v1/payments \\
   -d "card.expiryMonth=05" -d "card.expiryYear=2034" -d "card.cvv=123" \\
   -d "recurringType=INITIAL" -d "shopperId=4711\""""
 
-STATUS_KEPT_S: Final = 10.0
+STATUS_CACHE_S: Final = 10.0
 """How long a process shows one status: the page is public, and each look costs statements."""
 MAX_TIMER_LAG_S: Final = 300.0
 MAX_WEBHOOK_DELAY: Final = timedelta(minutes=5)
@@ -80,9 +80,9 @@ _cached_status: tuple[float, datetime, tuple[StatusPart, ...]] | None = None
 
 
 def read_status() -> tuple[datetime, tuple[StatusPart, ...]]:
-    """When the parts were looked at, and their states; at most STATUS_KEPT_S old."""
+    """When the parts were looked at, and their states; at most STATUS_CACHE_S old."""
     global _cached_status
-    if _cached_status is None or time.monotonic() - _cached_status[0] > STATUS_KEPT_S:
+    if _cached_status is None or time.monotonic() - _cached_status[0] > STATUS_CACHE_S:
         _cached_status = (time.monotonic(), clock.real_now(), _check_status())
     return _cached_status[1:]
 

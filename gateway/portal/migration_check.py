@@ -157,7 +157,7 @@ def _sort_parameters(
             CheckedParameter(name=error.name, why=error.message, sent=error.value or "", anchor=anchor)
         )
     for name in dict.fromkeys(name for name, _ in pairs):
-        shown = endpoint.catalogue.loggable(name, "")[0]
+        shown = endpoint.catalogue.mask_pair_for_log(name, "")[0]
         if name in _CREDENTIALS:
             report.ignored.append(CheckedParameter(name=shown, why=_CREDENTIALS[name]))
         elif name in ignored and shown not in faulty:

@@ -110,47 +110,52 @@ class SearchEntry:
 @cache
 def list_search_entries(live: bool) -> tuple[SearchEntry, ...]:
     """Everything that can be found in this environment."""
-    found: list[SearchEntry] = []
+    sources = [_list_page_entries(live), _list_endpoint_entries(live), _list_result_code_entries()]
+    return tuple(chain.from_iterable(sources if live else [*sources, _list_test_data_entries()]))
+
+
+def _list_page_entries(live: bool) -> Iterator[SearchEntry]:
     for group in navigation.list_menu_groups():
         for page in group.pages:
             if live and page.test_only:
                 continue
-            found.append(_build_entry(page.title, "page", page.about, page.url, weight=3, more=page.keywords))
-            found += _list_sections(page, live, weight=2 if group.for_merchants else 0)
+            yield _build_entry(page.title, "page", page.about, page.url, weight=3, more=page.keywords)
+            yield from _list_sections(page, live, weight=2 if group.for_merchants else 0)
+
+
+def _list_endpoint_entries(live: bool) -> Iterator[SearchEntry]:
+    """The endpoints, each followed by its parameters that no endpoint before has."""
     seen: set[str] = set()
     for endpoint in list_endpoints(live):
         url = f"/docs/reference/{endpoint.name}"
         path = f"{endpoint.method} {endpoint.path}"
-        found.append(_build_entry(endpoint.title, "endpoint", f"{path}: {endpoint.about}", url, weight=3))
+        yield _build_entry(endpoint.title, "endpoint", f"{path}: {endpoint.about}", url, weight=3)
         for part in build_endpoint_doc(endpoint.name).groups:
             for param in part.params:
                 if param.anchor in seen:
                     continue
                 seen.add(param.anchor)
                 text = f"{param.allowed}. {param.note}".strip()
-                found.append(_build_entry(param.anchor, "parameter", text, f"{url}#{quote(param.anchor)}", weight=1))
+                yield _build_entry(param.anchor, "parameter", text, f"{url}#{quote(param.anchor)}", weight=1)
+
+
+def _list_result_code_entries() -> Iterator[SearchEntry]:
     for family in result_code_docs.list_families():
         for row in family.codes:
             url = f"/docs/result-codes#{row.code}"
-            found.append(_build_entry(row.code, "result code", row.meaning, url, more=family.title))
-    if not live:
-        for cards in testdata.list_card_groups():
-            for card in cards.cards:
-                words = f"{card.number} {card.code} {card.brand}"
-                found.append(_build_entry(card.spaced, "test card", card.title, f"/testdata#{card.number}", more=words))
-        for accounts in testdata.list_account_groups():
-            for account in accounts.rows:
-                words = f"{account['account']} {account['resultCode']} {account['brand']}"
-                found.append(
-                    _build_entry(
-                        account["account"],
-                        "test account",
-                        account["title"],
-                        f"/testdata#{accounts.anchor}",
-                        more=words,
-                    )
-                )
-    return tuple(found)
+            yield _build_entry(row.code, "result code", row.meaning, url, more=family.title)
+
+
+def _list_test_data_entries() -> Iterator[SearchEntry]:
+    for cards in testdata.list_card_groups():
+        for card in cards.cards:
+            words = f"{card.number} {card.code} {card.brand}"
+            yield _build_entry(card.spaced, "test card", card.title, f"/testdata#{card.number}", more=words)
+    for accounts in testdata.list_account_groups():
+        for account in accounts.rows:
+            words = f"{account['account']} {account['resultCode']} {account['brand']}"
+            url = f"/testdata#{accounts.anchor}"
+            yield _build_entry(account["account"], "test account", account["title"], url, more=words)
 
 
 def _list_sections(page: navigation.DocsPage, live: bool, weight: int) -> Iterator[SearchEntry]:

@@ -56,9 +56,9 @@ def handle_dispute_event(event: EventContext) -> EventOutcome:
         outcome = record_processor_follow_up(
             event, "CB", target, money, chain=chain, reference=ident, code=reason, ident=ident
         )
-        recorded = outcome.made
+        recorded = outcome.recorded
     if status != DISPUTE_WON or recorded is None:
-        return outcome or build_done_outcome("recorded before", payment=first.pk, made=recorded)
+        return outcome or build_done_outcome("recorded before", payment=first.pk, recorded=recorded)
     chargeback = Payment.objects.select_related("merchant").get(pk=recorded)
     return record_processor_follow_up(
         event, "CR", chargeback, money, chain=chain, reference=f"{ident}:won", ident=ident

@@ -25,17 +25,17 @@ class ChainStillOpenError(Exception):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventOutcome:
     """The outcome of handling an event. ``state``: a ProcessorEvent.State; ``why``: the reason, for the back office;
-    ``payment``: the payment it is about; ``made``: the follow-up recorded for it."""
+    ``payment``: the payment it is about; ``recorded``: the follow-up recorded for it."""
 
     state: str
     why: str = ""
     payment: UUID | None = None
-    made: UUID | None = None
+    recorded: UUID | None = None
 
 
-def build_done_outcome(why: str = "", *, payment: UUID | None = None, made: UUID | None = None) -> EventOutcome:
+def build_done_outcome(why: str = "", *, payment: UUID | None = None, recorded: UUID | None = None) -> EventOutcome:
     """The event is processed; nothing more to do."""
-    return EventOutcome(state=ProcessorEvent.State.DONE, why=why, payment=payment, made=made)
+    return EventOutcome(state=ProcessorEvent.State.DONE, why=why, payment=payment, recorded=recorded)
 
 
 def build_ignored_outcome(why: str) -> EventOutcome:

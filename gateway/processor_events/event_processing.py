@@ -117,7 +117,7 @@ def _finish_event(row: ProcessorEvent, outcome: EventOutcome, now: datetime) -> 
     if outcome.state == ProcessorEvent.State.FLAGGED:
         log.warning("processor_event_flagged", row=row.id.hex, kind=row.kind, why=outcome.why)
     ProcessorEvent.objects.filter(pk=row.pk, state=ProcessorEvent.State.NEW).update(
-        state=outcome.state, why=outcome.why[:255], payment=outcome.payment, recorded=outcome.made, done_at=now
+        state=outcome.state, why=outcome.why[:255], payment=outcome.payment, recorded=outcome.recorded, done_at=now
     )
 
 

@@ -133,7 +133,7 @@ def record_processor_follow_up(
     One that the operation table refuses is flagged: the processor moved money that does not fit ``chain``. Raises
     ChainStillOpenError where it may fit once the chain's payments have their results."""
     if (before := find_recorded_payment(event, reference)) is not None:
-        return build_done_outcome("recorded before", payment=target.pk, made=before)
+        return build_done_outcome("recorded before", payment=target.pk, recorded=before)
     reply = AcquirerReply(
         code=code or external_success_code(),
         approved=money,
@@ -165,9 +165,9 @@ def record_processor_follow_up(
     except IntegrityError:
         if (before := find_recorded_payment(event, reference)) is None:
             raise  # another error: nothing was recorded, so the event is due again
-        return build_done_outcome("recorded before", payment=target.pk, made=before)
+        return build_done_outcome("recorded before", payment=target.pk, recorded=before)
     except RequestRefusedError as fault:
         if fault.code == CONCURRENT_UPDATE_CODE:
             raise ChainStillOpenError("the chain changed meanwhile") from None
         return flag_unless_open(chain, f"{kind} of {money} does not fit into our books: {fault.code}", target.pk)
-    return build_done_outcome(f"{kind} of {money} recorded", payment=target.pk, made=made.pk)
+    return build_done_outcome(f"{kind} of {money} recorded", payment=target.pk, recorded=made.pk)

@@ -95,7 +95,7 @@ def _handle_refund(event: EventContext, refund: Mapping[str, Any]) -> EventOutco
         recorded = chain.find(before)
         if recorded is None:
             raise ChainStillOpenError("the refund was recorded just now")
-        return _record_failure(event, recorded, refund) if failed else build_done_outcome(made=before)
+        return _record_failure(event, recorded, refund) if failed else build_done_outcome(recorded=before)
     if failed:
         return build_done_outcome("it failed, and nothing was recorded of it", payment=chain.first.pk)
     currency = str(refund.get("currency", "")).upper()

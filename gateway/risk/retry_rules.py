@@ -33,7 +33,7 @@ STOP_CODES: Final[Mapping[str, str]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IssuerStop:
-    """An issuer's word after which a card is not sent again. ``advice``: the merchant advice code; ``result``: our
+    """An issuer's answer after which a card is not sent again. ``advice``: the merchant advice code; ``result``: our
     result code of the decline. ``stops``: NEVER_AGAIN or NOT_BY_MERCHANT. ``uncertain``: the rule is the network's, its
     reach is our reading."""
 
@@ -205,7 +205,7 @@ class RetryWatch:
         self.day, self.month = self.day + 1, self.month + 1
 
     def count(self, write: WriteStatement, code: str, advice: str) -> None:
-        """Keep a decline that the issuer gave, in the statement that completes the payment."""
+        """Record a decline that the issuer gave, in the statement that completes the payment."""
         if find_result_family(code) in _JUDGED:
             stops, until = find_issuer_stop(self.network, code, advice), None
             if not stops and (asked := ADVICE_WAITS.get(advice)) is not None:

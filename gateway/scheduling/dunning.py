@@ -131,7 +131,7 @@ def decide_debit_dunning(code: str, reason: str) -> DunningDecision:
     """The dunning decision on a direct debit that was declined, by the bank's reason (an ISO 20022 external code), else
     by result code. Reasons that may be presented again: gateway.connectors.sepa.bank_reasons."""
     row = find_bank_reason(reason)
-    if row.again and row.code:
+    if row.may_be_presented_again and row.code:
         return _AGAIN
     decision = decide_dunning(code, "")
     return _AGAIN if decision == _PLAN else decision

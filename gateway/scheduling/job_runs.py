@@ -98,8 +98,8 @@ def _build_run_parameters(
     job: Job, registration: Registration, now: datetime, *, declined_code: str, last: bool
 ) -> Parameters:
     """The schedule's parameters as a merchant would send them for this run. ``declined_code``: of a retry, the result
-    code of the try before; ``last``: no run follows, so that a schedule's word about the last collection holds for
-    it."""
+    code of the try before; ``last``: no run follows, so that the LAST_COLLECTION_PARAMETER of the
+    schedule holds for it."""
     channel = registration.channel
     sent = {"amount": format_amount(job.amount), "currency": job.currency, "paymentType": job.payment_type}
     stored = flatten_body(job.request)

@@ -32,7 +32,7 @@ _ALL: Final = ""
 
 
 class RateCell(StrEnum):
-    """What a cell's retries have in common beside result code and issuer."""
+    """The feature that a cell's retries share, besides result code and issuer."""
 
     RATE = "rate"
     DAY = "day"

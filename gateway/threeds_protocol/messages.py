@@ -352,7 +352,7 @@ def _build_prior(prior: PriorAuthentication | None) -> ThreeDSMessage:
         "threeDSReqPriorAuthTimestamp": f"{prior.at.astimezone(UTC):%Y%m%d%H%M}",
         "threeDSReqPriorRef": prior.acs_transaction,
     }
-    # Issuers' servers may name an authentication otherwise than the protocol: of such a one only the rest is told.
+    # Issuers' servers may write a value in another form than the protocol's: such a value is left out.
     fitting = {name: text for name, text in told.items() if re.fullmatch(PRIOR_FORMS[name], text)}
     return {"threeDSRequestorPriorAuthenticationInfo": fitting}
 

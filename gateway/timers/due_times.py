@@ -40,7 +40,7 @@ def lowest_id_since_sql(lookback: timedelta) -> str:
 
 
 def find_due_timers(names: Collection[str]) -> set[str]:
-    """The timers of ``names`` that tell their due times and have something due now. Raises DatabaseError and
+    """The timers of ``names`` that have an ``earliest_due`` and something due now. Raises DatabaseError and
     InterfaceError."""
     asked = [timer for timer in registry.TIMERS.values() if timer.earliest_due]
     wanted = [timer.name in names for timer in asked]
@@ -51,8 +51,8 @@ def find_due_timers(names: Collection[str]) -> set[str]:
 
 
 def measure_queue_ages() -> dict[str, timedelta | None]:
-    """How long ago the earliest due thing of each timer fell due, None if nothing is due; of timers that tell it and
-    have something to do by the settings. A merchant's clock that is ahead makes its things due later than told here.
+    """How long ago the earliest due thing of each timer fell due, None if nothing is due; of timers that have an
+    ``earliest_due`` and something to do by the settings. For a merchant whose clock is ahead the age is too large.
     Raises DatabaseError and InterfaceError."""
     asked = [timer for timer in registry.TIMERS.values() if timer.earliest_due and not timer.is_off()]
     columns = ",\n".join(f"present - ({timer.earliest_due})" for timer in asked)

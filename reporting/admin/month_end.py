@@ -78,12 +78,14 @@ class ShownMonth:
     merchant: Merchant | None
 
     @property
-    def whose(self) -> str:
+    def merchant_key(self) -> str:
         return self.merchant.pk.hex if self.merchant is not None else ALL_MERCHANTS
 
     def address(self, name: str = "month", month: date | None = None) -> str:
         """The address of one of this month's pages, or of another month's."""
-        return reverse(f"admin:reporting_monthclosing_{name}", args=[self.whose, f"{month or self.scope.month:%Y-%m}"])
+        return reverse(
+            f"admin:reporting_monthclosing_{name}", args=[self.merchant_key, f"{month or self.scope.month:%Y-%m}"]
+        )
 
 
 @admin.register(MonthClosing)
@@ -371,7 +373,7 @@ def list_month_requests(user: Any) -> list[WaitingRequest]:
     return [
         WaitingRequest(
             kind=_("Close a month"),
-            what=f"{row.month:%Y-%m}",
+            subject=f"{row.month:%Y-%m}",
             merchant=row.merchant.name,
             asked_by=row.prepared_by_name,
             asked_at=row.prepared_at,

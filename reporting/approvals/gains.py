@@ -1,7 +1,7 @@
 """What would bring most: for each way in which money is lost, how much, what speaks for it, and the switch that helps.
 
 Nothing is promised beyond what was counted: an expected gain is money lost times the lower and upper ends of the rate
-that comparable payments of the same period had. Where nothing is comparable, only the money at stake is told.
+that comparable payments of the same period had. Where nothing is comparable, only the money at stake is shown.
 """
 
 # ruff: noqa: S608 - statements are put together out of this package's own constants; values are always bound

@@ -1,8 +1,8 @@
 """Finds out whether a day lies in a signed month, whose lines cannot be changed until it is reopened.
 
-Asked by whoever changes the lines: the month is held until the change is committed, whether it waits for its second
-person or nobody has prepared it yet. So it is signed after the change, with figures that have it, or the change finds
-it signed.
+Code that changes lines asks first: the month is locked until the change is committed, whether it waits for its second
+person or is not prepared yet. So it is signed after the change, with figures that include it, or the change is refused
+because it is signed.
 """
 
 # ruff: noqa: S608 - statements are built from this module's own parts only; values are always bound
@@ -17,7 +17,7 @@ from uuid import UUID
 from gateway.db.statement import execute_sql
 from reporting.month_end.models import MonthClosing
 
-# Not a lock on the closing's row: a month that nobody has prepared has none. Changes share the lock and do not wait for
+# Not a lock on the closing's row: a month that is not prepared has none. Changes share the lock and do not wait for
 # one another; the signature has it alone, and waits for all of them. In the order of the keys.
 _LOCK_KEY: Final = "hashtextextended('month ' || asked.merchant || ' ' || to_char(asked.month, 'YYYY-MM'), 0)"
 _ASKED: Final = """(SELECT * FROM unnest(%(merchants)s::uuid[], %(months)s::date[]) AS every(merchant, month)
@@ -56,8 +56,8 @@ def list_closed_days(days: Iterable[MerchantDay]) -> set[MerchantDay]:
 
 @contextmanager
 def hold_month(merchant: UUID | None, day: date) -> Iterator[bool]:
-    """Within the block the merchant's month with ``day`` is signed by nobody, in however many transactions. Yields
-    whether it is signed already."""
+    """Keep the merchant's month with ``day`` from being signed within the block, over any number of transactions.
+    Yields whether it is signed already."""
     if merchant is None:
         yield False
         return

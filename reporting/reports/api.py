@@ -131,7 +131,7 @@ class SettlementDetailView(ReportView):
         elif key is not None:
             (summary, lines, total), as_of = read_elsewhere(lambda: _find_settlement(scope, wanted, key))
             if as_of is not None and summary is None:
-                # "Not found" is never told by a standby: it may lack a settlement of this moment.
+                # A standby never answers "not found": it may lack a settlement of this moment.
                 (summary, lines, total), as_of = _find_settlement(scope, wanted, key), None
             context.headers.update(build_as_of_header(as_of))
         if summary is None:

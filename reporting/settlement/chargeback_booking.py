@@ -93,7 +93,7 @@ def book_record(record: SettlementRecord, by: audit_log.Actor, *, allow_duplicat
 
 
 def hold_record(record: SettlementRecord) -> None:
-    """Wait until nobody enters the record's chargeback, and let nobody do so until the transaction ends."""
+    """Lock the record until the transaction ends, so that its chargeback is entered once."""
     execute_sql(f"SELECT pg_advisory_xact_lock({_RECORD_KEY})", {"record": record.id})
 
 

@@ -1,4 +1,4 @@
-"""Baseline (a): pgbench writes the same rows in the same number of commits, with nobody in between."""
+"""Baseline (a): pgbench writes the same rows in the same number of commits, with no application in between."""
 
 from __future__ import annotations
 

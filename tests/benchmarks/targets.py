@@ -12,7 +12,7 @@ MISSED, MET, AIM = "missed", "met", "aim"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """One figure. ``must`` and ``aim`` None: told for comparison, held to nothing. ``keeps(measured, limit)``."""
+    """One figure. ``must`` and ``aim`` None: shown for comparison only. ``keeps(measured, limit)``."""
 
     id: str
     what: str

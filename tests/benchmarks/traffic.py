@@ -83,7 +83,7 @@ def order_of(number: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What whoever asks knows of a payment: its id (32 hex digits), its order's, its short id."""
+    """What a client knows of a payment: its id (32 hex digits), its order's, its short id."""
 
     id: str
     order: str

@@ -1,4 +1,4 @@
-"""P5, and the last of P4: an acquirer that takes its time ties up nobody else, and no transaction."""
+"""P5, and the last of P4: a slow acquirer holds up no other payment, and no transaction is open meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every page of the back office in a real browser: nothing that axe finds, nothing cut, nothing beside the screen.
+"""Every page of the back office in a real browser: nothing that axe finds, nothing cut off or outside the screen.
 
 The pages come from the admin's registry and the URL table, with rows on all of them. A usual run opens one page of
 every third kind, in one of the twelve variants (language, colours, width): which ones goes by the day, so that each

@@ -1,4 +1,4 @@
-"""A shopper's last second, told as whole stories: a phone and a bank, a wallet that is closed, a card that is known."""
+"""Whole stories of shoppers at the payment form: a phone and a bank, a wallet that is closed, a card that is known."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class Widget:
         return self.ready()
 
     def ready(self) -> Widget:
-        """Every form of the page stands, and its hosted fields know what they are for."""
+        """Wait until every form of the page is drawn and its hosted fields are set up."""
         expect(self.root).not_to_have_class(re.compile("wpwl-waiting"))
         expect(self.page.locator(".wpwl-waiting, .wpwl-loading")).to_have_count(0)
         return self.heard()
@@ -110,7 +110,7 @@ class Widget:
         return self
 
     def lands(self) -> str:
-        """Where the shop is told of the result."""
+        """The page of the shop to which the result leads (shopperResultUrl)."""
         self.page.wait_for_url(RESULT)
         return self.page.url
 

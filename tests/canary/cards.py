@@ -90,7 +90,7 @@ class Aviary:
         return made
 
     def _cvv(self, label: str, brand: str) -> str:
-        """No HTTP status, no year, no number of ``avoid``. CVVs that are sent under odd names are nobody else's."""
+        """No HTTP status, no year, no number of ``avoid``. A CVV that is sent under an odd name is used once."""
         if self.rehearsal:
             return REHEARSED_CVV[4 if brand == "AMEX" else 3]
         if label.startswith(OWN_CVV):
@@ -119,7 +119,7 @@ class Aviary:
         return f"DE{(check + wrong_by - 2) % 97 + 2:02d}{rest}"
 
     def known(self, label: str, number: str) -> Canary:
-        """A card with this number, which has to be one of nobody."""
+        """A card with this number, which no real card may have."""
         made = Canary(label=label, number=number, cvv=self.card(f"{label} (CVV)").cvv)
         self.sent.append(made)
         return made

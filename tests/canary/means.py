@@ -47,7 +47,7 @@ CALL_TOKEN_SERVICE = "from gateway.payments import network_tokens; network_token
 
 
 def send_everything(site: Site, aviary: Aviary) -> None:
-    """All of it; what is answered is kept by the site."""
+    """Send all requests of this module; the site stores the answers."""
     challenges(site, aviary)
     elsewhere(site, aviary)
     token_accounts(site, aviary)

@@ -1,4 +1,5 @@
-"""No card number and no CVV stands in clear anywhere: not in answers, logs, tables, files, dumps, pages, tracebacks.
+"""No card number and no CVV is stored or shown in clear anywhere: not in answers, logs, tables, files, dumps, pages,
+tracebacks.
 
 A real server and a real PostgreSQL are sent some hundreds of cards, each with one request, so that whatever turns up
 names the request it came with. Source: design goals R8; Part A, Card account.

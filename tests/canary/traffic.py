@@ -137,7 +137,7 @@ def follow(kind: str, amount: str = "1.00", **more: str) -> dict[str, str]:
 
 
 def send_everything(site: Site, aviary: Aviary) -> None:
-    """All of it; what is answered is kept by the site."""
+    """Send all requests of this module; the site stores the answers."""
     first_payments(site, aviary)
     wrong_fields(site, aviary)
     free_text(site, aviary)
@@ -216,8 +216,8 @@ TRIED = "4929123456789015"
 
 
 def free_text(site: Site, aviary: Aviary) -> None:
-    """Somebody else's number, and a code beside its word, in every writing, through every parameter of the catalogue
-    that takes the text: those of one table in one request, each with a card of its own."""
+    """Another card's number, and a security code after its name, in every notation, through every parameter of the
+    catalogue that takes the text: those of one table in one request, each with a card of its own."""
     for writing in (*WRITINGS, *SCRIPTS):
         for table in PAYMENT_ENDPOINT.structures:
             right = aviary.card(f"beside {writing} in {table.title}")
@@ -246,7 +246,8 @@ def free_text(site: Site, aviary: Aviary) -> None:
 
 
 def wrong_fields(site: Site, aviary: Aviary) -> None:
-    """The number where it does not belong: alone, in a sentence, grouped; beside a right card and instead of one."""
+    """The number where it does not belong: alone, in a sentence, grouped; together with a valid card and instead of
+    one."""
     for name in FREE_TEXT:
         for shape in ("{0}", "pay with {1}, please", "https://shop.example/back?card={0}"):
             card, right = aviary.card(f"{name}={shape}"), aviary.card(f"beside {name}={shape}")

@@ -1,4 +1,4 @@
-"""Alerts before disputes: refunded once or let go, in time, told by webhook, and over when a chargeback comes."""
+"""Alerts before disputes: refunded once or dismissed, in time, reported by webhook, and ended by a chargeback."""
 
 from __future__ import annotations
 

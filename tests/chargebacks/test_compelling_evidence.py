@@ -1,4 +1,4 @@
-"""Earlier undisputed payments of the same card stand on the case and in the packet of a fraud dispute.
+"""Earlier undisputed payments of the same card are shown on the case and in the packet of a fraud dispute.
 
 Source: docs/decisions/0065.
 """

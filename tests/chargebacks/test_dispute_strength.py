@@ -1,4 +1,5 @@
-"""Evidence that the gateway has itself stands on the dispute, counts by its reason, and can be submitted as a file."""
+"""Evidence that the gateway has itself is shown on the dispute, counts by its reason, and can be submitted as a
+file."""
 
 from __future__ import annotations
 

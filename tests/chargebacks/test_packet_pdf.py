@@ -32,7 +32,7 @@ from gateway.background.files import AttemptFolder
 from gateway.backoffice.kit import pdf_paper
 from gateway.core import clock
 from gateway.models import AuditEntry, Authentication, BackgroundWork
-from gateway.personal_data.erasure import forget_person
+from gateway.personal_data.erasure import erase_person
 from gateway.personal_data.people import parse_person
 from tests.fuzz.meter import measured
 from tests.support import threeds
@@ -268,7 +268,7 @@ def test_an_erased_file_says_so_everywhere(case: Chargeback, clara: Client, shop
     photo = added(case, "delivery", "lucja.png", picture())
     letter = added(case, "delivery", "lucja.pdf", pdf())
     Chargeback.objects.update(state="LOST", closed_at=clock.real_now())
-    forget_person(parse_person(shop.merchant, "email", "lucja@example.org"), by=BY)
+    erase_person(parse_person(shop.merchant, "email", "lucja@example.org"), by=BY)
     assert not EvidencePiece.objects.exists()
     for language, word in (("en", "erased"), ("de", "gelöscht"), ("fr", "effacé")):
         page = clara.get(f"{LIST}{case.pk}/change/", headers={"accept-language": language}).content.decode()

@@ -1,4 +1,4 @@
-"""The page "Payment page security": scripts, headers, changes and violations, for whoever answers for them.
+"""The page "Payment page security": scripts, headers, changes and violations, for the person responsible.
 
 Source: PCI DSS 6.4.3, 11.6.1; docs/decisions/0054.
 """

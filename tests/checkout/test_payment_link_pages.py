@@ -1,4 +1,4 @@
-"""Payment links and the payment page's looks in the back office: who may do what, and what is kept of it.
+"""Payment links and the payment page's looks in the back office: permissions and audit entries.
 
 Source: docs/decisions/0083.
 """

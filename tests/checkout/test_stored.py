@@ -1,4 +1,4 @@
-"""Stored cards: kept by a checkout, beside a payment or alone, and offered in the next."""
+"""Stored cards: stored by a checkout, with a payment or without, and offered in the next."""
 
 from __future__ import annotations
 

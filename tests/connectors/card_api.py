@@ -24,17 +24,17 @@ class _Running:
         self._api = api
         self.account = ConnectorAccount(merchant="acct_1", settings={"url": api.url}, secrets={"api_key": Secret(KEY)})
 
-    def misbehave(self, fault: str) -> None:
+    def inject_fault(self, fault: str) -> None:
         self._api.fault(fault)
 
-    def stands(self, payment: UUID) -> Decimal:
+    def booked_amount(self, payment: UUID) -> Decimal:
         return Decimal(self._api.stands(payment.hex)).scaleb(-2)
 
-    def books(self) -> dict[str, Decimal]:
+    def booked_amounts(self) -> dict[str, Decimal]:
         marks = {thing["metadata"].get("tollhouse_payment", "") for thing in self._api.of("payment_intent")}
         return {mark: Decimal(self._api.stands(mark)).scaleb(-2) for mark in marks}
 
-    def vanish(self) -> None:
+    def go_down(self) -> None:
         self._api.vanish()
 
 

@@ -21,7 +21,7 @@ PATIENCE_S: Final = 20.0
 
 def _param(rig: Rig) -> Any:
     """What one keeps in the database is committed, so that threads see it."""
-    marks = [pytest.mark.django_db(transaction=True)] if rig.waits else []
+    marks = [pytest.mark.django_db(transaction=True)] if rig.answers_later else []
     return pytest.param(rig, marks=marks, id="-".join(filter(None, (rig.connector.name, rig.variant))))
 
 

@@ -44,22 +44,22 @@ class _Host:
         host.duplicate = ""
         self.account = ConnectorAccount(merchant="MERCHANT1", settings=settings_for(host, **more))
 
-    def misbehave(self, fault: str) -> None:
+    def inject_fault(self, fault: str) -> None:
         how, arrives = _FAULTS[fault]
         self._host.next("0200", how, arrives=arrives)
 
-    def stands(self, payment: UUID) -> Decimal:
+    def booked_amount(self, payment: UUID) -> Decimal:
         rows = [row.left for row in self._host.booked.values() if row.payment == payment.hex and row.mti != "0420"]
         return Decimal(sum(rows)) / 100
 
-    def books(self) -> dict[str, Decimal]:
+    def booked_amounts(self) -> dict[str, Decimal]:
         found: dict[str, Decimal] = {}
         for row in self._host.booked.values():
             if row.mti != "0420":
                 found[row.payment] = found.get(row.payment, Decimal(0)) + Decimal(row.left) / 100
         return found
 
-    def vanish(self) -> None:
+    def go_down(self) -> None:
         self._host.stop()
 
 
@@ -83,8 +83,8 @@ ISO8583_RIG: Final = Rig(
 )
 
 
-def _begun(request: AcquirerRequest) -> None:
-    """The payment that asks: captures wait in books that say whose they are."""
+def _insert_payment(request: AcquirerRequest) -> None:
+    """Insert the payment of a capture, which waits in a batch under its merchant and channel."""
     Payment.objects.create(
         id=request.payment,
         merchant=Merchant.objects.get(),
@@ -103,8 +103,8 @@ def _begun(request: AcquirerRequest) -> None:
     )
 
 
-def _presented(request: AcquirerRequest) -> None:
-    """Its answer is written, and its evening has come."""
+def _present_capture(request: AcquirerRequest) -> None:
+    """Store the pending answer of a capture, and send the batch that it is due in."""
     Payment.objects.filter(pk=request.payment).update(status=Status.PENDING, result_code="800.400.500")
     BatchedCapture.objects.filter(pk=request.payment).update(present_at=F("created_at"))
     assert batch_planning.plan_due_batches() == 1
@@ -128,4 +128,6 @@ def _by_batch() -> Iterator[Processor]:
     accounts.clear_account_cache()
 
 
-ISO8583_BATCH_RIG: Final = replace(ISO8583_RIG, variant="batch", start=_by_batch, begins=_begun, presents=_presented)
+ISO8583_BATCH_RIG: Final = replace(
+    ISO8583_RIG, variant="batch", start=_by_batch, insert_payment=_insert_payment, present_capture=_present_capture
+)

@@ -1,6 +1,6 @@
-"""A rig: a connector with a processor of its own behind it, that can be told to misbehave and shows its books.
+"""A rig: a connector with a processor of its own to test against, which can inject faults and shows its bookings.
 
-A new connector passes the kit by describing itself with a Rig, in a module of its own beside this one, and adding it to
+A new connector passes the kit by describing itself with a Rig, in a module of this folder, and adding it to
 RIGS in tests/connectors/conftest.py.
 """
 
@@ -18,42 +18,49 @@ from gateway.connectors.port import AcquirerRequest, Connector, ConnectorAccount
 from gateway.core.money import Money
 
 FAULTS: Final = ("silent_before", "silent_after", "hangs_up_before", "hangs_up_after", "garbled")
-"""silent_*: no answer, and the question never reached the books, or did. hangs_up_*: the same with the connection
-closed. garbled: the answer is none."""
+"""silent_*: no answer, before or after the request was booked. hangs_up_*: the same, with the connection closed.
+garbled: an answer that cannot be read."""
 
 
 class Processor(Protocol):
-    """What stands behind the connector, in a process or thread of its own, with books of its own."""
+    """The processor that the connector talks to, in a process or thread of its own, with its own record of bookings."""
 
     account: ConnectorAccount
 
-    def misbehave(self, fault: str) -> None:
-        """The next question meets ``fault`` (one of FAULTS); the one after it does not."""
+    def inject_fault(self, fault: str) -> None:
+        """The next request gets ``fault`` (one of FAULTS); the one after it does not."""
         ...
 
-    def stands(self, payment: UUID) -> Decimal:
-        """What stands booked for a payment: zero for one that was never booked, declined, or taken back."""
+    def booked_amount(self, payment: UUID) -> Decimal:
+        """The amount booked for a payment: zero if it was never booked, was declined or was voided."""
         ...
 
-    def books(self) -> Mapping[str, Decimal]:
-        """All that stands booked, by the payment's id as it was sent (32 hex digits), whoever's it is: what came under
-        an id that is none of ours too, and under '' what came without one."""
+    def booked_amounts(self) -> Mapping[str, Decimal]:
+        """Every booked amount by the payment's id as it was sent (32 hex digits): also under ids that are not ours, and
+        under '' what came without one."""
         ...
 
-    def vanish(self) -> None:
-        """Nobody listens any more."""
+    def go_down(self) -> None:
+        """Stop listening: further connections are refused."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rig:
-    """``start``: a processor for the length of one test. ``means``: one that is approved, ``declined``: one (or an
-    amount of the same means) that is not, and the result code it gets. ``secrets``: texts that may stand nowhere in
-    what is kept of a message. ``faults``: those of FAULTS that can happen between the two. ``waits``: its first answer
-    is pending, since banks take days; it keeps what it is asked for in the database, whose rows are committed for it.
-    ``parameters``: what every question carries beside. ``begins``: writes the payment that asks, for one that looks.
-    ``presents``: its captures wait too, and this sends one with its batch. ``variant``: which set-up of its connector
-    this is, where there are several."""
+    """A connector under test, and how the kit tests it.
+
+    - ``start``: a processor for the length of one test.
+    - ``means``, ``declined``: a means that is approved; one (or an amount of the same means) that is declined, with
+      its result code.
+    - ``secrets``: texts that must not be in any stored message.
+    - ``faults``: those of FAULTS that can happen on the way to this processor.
+    - ``answers_later``: its first answer is pending, because banks take days; it stores requests in the database, whose
+      rows are committed for it.
+    - ``parameters``: what every request carries besides.
+    - ``insert_payment``: writes the payment of a request, for a connector that reads it.
+    - ``present_capture``: sends a capture with its batch, for a connector whose captures wait for one.
+    - ``variant``: which configuration of its connector this is, where there are several.
+    """
 
     connector: Connector
     start: Callable[[], AbstractContextManager[Processor]]
@@ -63,8 +70,8 @@ class Rig:
     declined: tuple[Means | Money, str]
     secrets: tuple[str, ...]
     faults: tuple[str, ...] = FAULTS
-    waits: bool = False
+    answers_later: bool = False
     parameters: Mapping[str, str] = field(default_factory=dict)
-    begins: Callable[[AcquirerRequest], None] | None = None
-    presents: Callable[[AcquirerRequest], None] | None = None
+    insert_payment: Callable[[AcquirerRequest], None] | None = None
+    present_capture: Callable[[AcquirerRequest], None] | None = None
     variant: str = ""

@@ -1,4 +1,4 @@
-"""Bank direct debits as a rig: what is asked for is kept in books of our own, and the bank hears of it later."""
+"""Bank direct debits as a rig: orders are stored in our own tables and sent to the bank later, in files."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ class _Books:
 
     account = ConnectorAccount(merchant="shop-bank", settings=sepa.SETTINGS)
 
-    def misbehave(self, fault: str) -> None:
+    def inject_fault(self, fault: str) -> None:
         raise AssertionError(f"{fault}: there is no line between us and our own books")
 
-    def stands(self, payment: UUID) -> Decimal:
+    def booked_amount(self, payment: UUID) -> Decimal:
         order = BankOrder.objects.filter(pk=payment, state__in=_STANDING).first()
         return order.amount if order is not None else Decimal(0)
 
-    def books(self) -> dict[str, Decimal]:
+    def booked_amounts(self) -> dict[str, Decimal]:
         return {order.pk.hex: order.amount for order in BankOrder.objects.filter(state__in=_STANDING)}
 
-    def vanish(self) -> None:
+    def go_down(self) -> None:
         raise AssertionError("our own books do not go away")
 
 
-def _begun(request: AcquirerRequest) -> None:
-    """The payment that is asked for: orders of one merchant are filed together, so the books look whose it is."""
+def _insert_payment(request: AcquirerRequest) -> None:
+    """Insert the payment of an order: orders of one merchant are filed together, so its merchant is read."""
     Payment.objects.create(
         id=request.payment,
         merchant=Merchant.objects.get(),
@@ -84,6 +84,6 @@ SEPA_RIG: Final = Rig(
     declined=(Money.parse("10.00", "USD"), "800.100.173"),
     secrets=(sepa.DEBTOR,),
     faults=(),
-    waits=True,
-    begins=_begun,
+    answers_later=True,
+    insert_payment=_insert_payment,
 )

@@ -32,17 +32,17 @@ class _Stub:
     def __init__(self, process: StubProcess) -> None:
         self._process = process
 
-    def misbehave(self, fault: str) -> None:
+    def inject_fault(self, fault: str) -> None:
         self._process.control.steer(next=1, kinds=["submit"], **{_NAMES[fault]: 1})
 
-    def stands(self, payment: UUID) -> Decimal:
-        return self.books().get(payment.hex, Decimal(0))
+    def booked_amount(self, payment: UUID) -> Decimal:
+        return self.booked_amounts().get(payment.hex, Decimal(0))
 
-    def books(self) -> dict[str, Decimal]:
+    def booked_amounts(self) -> dict[str, Decimal]:
         rows = self._process.control.transactions()
         return {key: Decimal(row["approved"] or 0) for key, row in rows.items() if row["outcome"] == "approved"}
 
-    def vanish(self) -> None:
+    def go_down(self) -> None:
         self._process.kill()
 
 

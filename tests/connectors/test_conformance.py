@@ -40,8 +40,8 @@ SILENCE_S: Final = 1.0
 LONGEST_ID: Final = 64
 
 
-def asked(rig: Rig, processor: Processor, operation: str = "", **changes: Any) -> AcquirerRequest:
-    """A question of the rig's, new each time."""
+def build_request(rig: Rig, processor: Processor, operation: str = "", **changes: Any) -> AcquirerRequest:
+    """A request of the rig, with a new payment each time."""
     request = AcquirerRequest(
         payment=uuid4(),
         trace_number=next(_NUMBERS),
@@ -56,34 +56,34 @@ def asked(rig: Rig, processor: Processor, operation: str = "", **changes: Any) -
     )
     request = replace(request, **changes)
     _MADE.append(request.payment)
-    if rig.begins is not None:
-        rig.begins(request)
+    if rig.insert_payment is not None:
+        rig.insert_payment(request)
     return request
 
 
 _NUMBERS = itertools.count(1, 2)
 """Trace numbers, for connectors whose messages have one."""
 _MADE: list[UUID] = []
-"""Every payment that was made up."""
+"""Every payment that a request was built for."""
 _Check = TypeVar("_Check", bound=Callable[..., None])
 
 
 def books_agree(check: _Check) -> _Check:
-    """What stands in the processor's books when ``check`` is over, less what stood there before, is what stands for the
-    payments that it made: nothing was booked besides, under an id that is none of theirs."""
+    """Check after ``check`` that all that was booked meanwhile belongs to the payments of this test: nothing was booked
+    under another id."""
 
     @wraps(check)
     def checked(rig: Rig, processor: Processor, *args: Any, **names: Any) -> None:
-        before, first = total(processor), len(_MADE)
+        before, first = sum_booked(processor), len(_MADE)
         check(rig, processor, *args, **names)
-        ours = sum((processor.stands(payment) for payment in _MADE[first:]), Decimal(0))
-        assert total(processor) - before == ours, "money is booked that is no payment's"
+        ours = sum((processor.booked_amount(payment) for payment in _MADE[first:]), Decimal(0))
+        assert sum_booked(processor) - before == ours, "money is booked that is no payment's"
 
     return cast(_Check, checked)
 
 
-def total(processor: Processor) -> Decimal:
-    return sum(processor.books().values(), Decimal(0))
+def sum_booked(processor: Processor) -> Decimal:
+    return sum(processor.booked_amounts().values(), Decimal(0))
 
 
 def first_operation(rig: Rig) -> str:
@@ -91,9 +91,9 @@ def first_operation(rig: Rig) -> str:
     return "DB" if "DB" in rig.connector.operations else "PA"
 
 
-def grants(rig: Rig, reply: AcquirerReply) -> None:
-    """A reply that granted the whole amount, or will when the bank has booked it."""
-    if rig.waits:
+def assert_granted(rig: Rig, reply: AcquirerReply) -> None:
+    """Check that a reply granted the whole amount, or will when the bank has booked it."""
+    if rig.answers_later:
         assert result_codes.is_pending(reply.code), reply
         assert reply.approved is None
     else:
@@ -101,8 +101,8 @@ def grants(rig: Rig, reply: AcquirerReply) -> None:
         assert reply.approved == rig.money
 
 
-def sound(rig: Rig, request: AcquirerRequest, reply: AcquirerReply) -> None:
-    """What holds for every reply there is."""
+def assert_sound_reply(rig: Rig, request: AcquirerRequest, reply: AcquirerReply) -> None:
+    """Check what holds for every reply."""
     assert reply.code in result_codes.RESULT_CODES
     if reply.approved is None:
         assert not result_codes.is_approved(reply.code)
@@ -178,23 +178,23 @@ def test_it_says_what_it_is(rig: Rig) -> None:
 
 @books_agree
 def test_a_processor_grants_what_it_booked(rig: Rig, processor: Processor) -> None:
-    request = asked(rig, processor)
+    request = build_request(rig, processor)
     reply = rig.connector.submit(request)
-    grants(rig, reply)
-    sound(rig, request, reply)
+    assert_granted(rig, reply)
+    assert_sound_reply(rig, request, reply)
     assert reply.connector_tx_id
-    assert processor.stands(request.payment) == rig.money.amount
+    assert processor.booked_amount(request.payment) == rig.money.amount
 
 
 @books_agree
 def test_a_decline_grants_nothing_and_says_why(rig: Rig, processor: Processor) -> None:
     declined, code = rig.declined
     changes = {"money": declined} if isinstance(declined, Money) else {"means": declined}
-    request = asked(rig, processor, **changes)
+    request = build_request(rig, processor, **changes)
     reply = rig.connector.submit(request)
-    sound(rig, request, reply)
+    assert_sound_reply(rig, request, reply)
     assert (reply.code, reply.approved, reply.retryable_elsewhere) == (code, None, False)
-    assert processor.stands(request.payment) == Decimal(0)
+    assert processor.booked_amount(request.payment) == Decimal(0)
 
 
 @books_agree
@@ -204,34 +204,34 @@ def test_a_follow_up_that_it_cannot_do_is_declined(rig: Rig, processor: Processo
     if not others:
         pytest.skip(f"{rig.connector.name} does them all")
     for operation in others:
-        request = asked(rig, processor, operation, reference="1", means=without_cvv(rig))
+        request = build_request(rig, processor, operation, reference="1", means=without_cvv(rig))
         reply = rig.connector.submit(request)
-        sound(rig, request, reply)
+        assert_sound_reply(rig, request, reply)
         assert (reply.approved, result_codes.is_pending(reply.code)) == (None, False)
-        assert processor.stands(request.payment) == Decimal(0)
+        assert processor.booked_amount(request.payment) == Decimal(0)
 
 
 @books_agree
 def test_an_authorisation_is_captured_and_refunded(rig: Rig, processor: Processor) -> None:
     if not {"PA", "CP", "RF"} <= rig.connector.operations:
         pytest.skip(f"{rig.connector.name} does not authorise, capture and refund apart")
-    first = asked(rig, processor, "PA")
+    first = build_request(rig, processor, "PA")
     granted = rig.connector.submit(first)
-    grants(rig, granted)
-    capture = asked(rig, processor, "CP", reference=granted.connector_tx_id, means=without_cvv(rig))
+    assert_granted(rig, granted)
+    capture = build_request(rig, processor, "CP", reference=granted.connector_tx_id, means=without_cvv(rig))
     captured = rig.connector.submit(capture)
-    sound(rig, capture, captured)
-    if rig.presents is not None:
+    assert_sound_reply(rig, capture, captured)
+    if rig.present_capture is not None:
         assert (result_codes.is_pending(captured.code), captured.approved) == (True, None)
-        rig.presents(capture)
+        rig.present_capture(capture)
         captured = rig.connector.inquire(capture)
         assert isinstance(captured, AcquirerReply)
-        sound(rig, capture, captured)
+        assert_sound_reply(rig, capture, captured)
     assert captured.approved == rig.money
     part = Money(rig.money.amount / 4, rig.money.currency)
-    refund = asked(rig, processor, "RF", reference=captured.connector_tx_id, means=without_cvv(rig), money=part)
+    refund = build_request(rig, processor, "RF", reference=captured.connector_tx_id, means=without_cvv(rig), money=part)
     refunded = rig.connector.submit(refund)
-    sound(rig, refund, refunded)
+    assert_sound_reply(rig, refund, refunded)
     assert refunded.approved == part
 
 
@@ -239,44 +239,45 @@ def test_an_authorisation_is_captured_and_refunded(rig: Rig, processor: Processo
 def test_an_authorisation_is_reversed(rig: Rig, processor: Processor) -> None:
     if not {"PA", "RV"} <= rig.connector.operations:
         pytest.skip(f"{rig.connector.name} does not authorise and reverse")
-    granted = rig.connector.submit(first := asked(rig, processor, "PA"))
-    grants(rig, granted)
-    reversal = asked(rig, processor, "RV", reference=granted.connector_tx_id, means=without_cvv(rig))
+    granted = rig.connector.submit(first := build_request(rig, processor, "PA"))
+    assert_granted(rig, granted)
+    reversal = build_request(rig, processor, "RV", reference=granted.connector_tx_id, means=without_cvv(rig))
     reply = rig.connector.submit(reversal)
-    sound(rig, reversal, reply)
+    assert_sound_reply(rig, reversal, reply)
     assert reply.code == external_success_code()
     assert first.payment != reversal.payment
 
 
 @books_agree
 def test_the_same_question_twice_is_booked_once(rig: Rig, processor: Processor) -> None:
-    request = asked(rig, processor)
-    grants(rig, rig.connector.submit(request))
+    request = build_request(rig, processor)
+    assert_granted(rig, rig.connector.submit(request))
     again = rig.connector.submit(request)
     assert again.code in result_codes.RESULT_CODES
-    assert processor.stands(request.payment) == rig.money.amount
+    assert processor.booked_amount(request.payment) == rig.money.amount
 
 
 @books_agree
 def test_many_at_once_are_not_mixed_up(rig: Rig, processor: Processor) -> None:
     requests = [
-        asked(rig, processor, money=Money(rig.money.amount + number, rig.money.currency)) for number in range(AT_ONCE)
+        build_request(rig, processor, money=Money(rig.money.amount + number, rig.money.currency))
+        for number in range(AT_ONCE)
     ]
     replies = at_once(*[lambda one=one: rig.connector.submit(one) for one in requests])
     for request, reply in zip(requests, replies, strict=True):
-        sound(rig, request, reply)
-        assert rig.waits or reply.approved == request.money
-        assert processor.stands(request.payment) == request.money.amount
+        assert_sound_reply(rig, request, reply)
+        assert rig.answers_later or reply.approved == request.money
+        assert processor.booked_amount(request.payment) == request.money.amount
 
 
 def test_nobody_there_is_a_decline_that_may_go_elsewhere(rig: Rig, processor: Processor) -> None:
     """Never OutcomeUnknownError: nothing was sent, so nobody can have accepted it."""
-    if rig.waits:
+    if rig.answers_later:
         pytest.skip(f"{rig.connector.name} files what it is asked for and sends it later")
-    processor.vanish()
-    request = asked(rig, processor)
+    processor.go_down()
+    request = build_request(rig, processor)
     reply = rig.connector.submit(request)
-    sound(rig, request, reply)
+    assert_sound_reply(rig, request, reply)
     assert (reply.approved, reply.retryable_elsewhere) == (None, True)
 
 
@@ -288,8 +289,8 @@ def test_an_answer_that_was_lost_is_silence_and_found_out_afterwards(
     """Whatever asking and taking back come to, what we say and what stands at the processor agree."""
     if fault not in rig.faults:
         pytest.skip(f"{fault} cannot happen between us and {rig.connector.name}")
-    request = asked(rig, processor)
-    processor.misbehave(fault)
+    request = build_request(rig, processor)
+    processor.inject_fault(fault)
     silence = lost(rig, request, fault)
     later = replace(request, known_transaction_id=silence.connector_tx_id)
     if not rig.connector.asks_with_means:
@@ -301,10 +302,12 @@ def test_an_answer_that_was_lost_is_silence_and_found_out_afterwards(
         kept_safely(rig, processor_secrets(request), found.sent, found.received)
         word = until(lambda: rig.connector.void(later))
         kept_safely(rig, processor_secrets(request), word.sent, word.received)
-        assert processor.stands(request.payment) == Decimal(0)
+        assert processor.booked_amount(request.payment) == Decimal(0)
         return
-    sound(rig, request, found)
-    assert processor.stands(request.payment) == (found.approved.amount if found.approved is not None else Decimal(0))
+    assert_sound_reply(rig, request, found)
+    assert processor.booked_amount(request.payment) == (
+        found.approved.amount if found.approved is not None else Decimal(0)
+    )
 
 
 @pytest.mark.parametrize("fault", ["", "silent_after", "silent_before"])
@@ -314,10 +317,10 @@ def test_what_was_taken_back_does_not_stand_however_often_it_is_said(
 ) -> None:
     if fault and fault not in rig.faults:
         pytest.skip(f"{fault} cannot happen between us and {rig.connector.name}")
-    request = asked(rig, processor)
+    request = build_request(rig, processor)
     known_transaction_id = ""
     if fault:
-        processor.misbehave(fault)
+        processor.inject_fault(fault)
         known_transaction_id = lost(rig, request, fault).connector_tx_id
     else:
         known_transaction_id = rig.connector.submit(request).connector_tx_id
@@ -330,17 +333,17 @@ def test_what_was_taken_back_does_not_stand_however_often_it_is_said(
         word = until(lambda: rig.connector.void(later))
         assert word.approved is None
         kept_safely(rig, processor_secrets(request), word.sent, word.received)
-    assert processor.stands(request.payment) == Decimal(0)
+    assert processor.booked_amount(request.payment) == Decimal(0)
 
 
 def test_a_forked_process_has_links_of_its_own(rig: Rig, processor: Processor) -> None:
     """Web servers and workers fork: two that read one connection would take each other's answers."""
-    grants(rig, rig.connector.submit(asked(rig, processor)))
+    assert_granted(rig, rig.connector.submit(build_request(rig, processor)))
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         try:
-            reply = rig.connector.submit(asked(rig, processor)) if not rig.waits else None
+            reply = rig.connector.submit(build_request(rig, processor)) if not rig.answers_later else None
             os.write(writing, (reply.code if reply is not None else external_success_code()).encode())
         finally:
             os._exit(0)
@@ -349,7 +352,7 @@ def test_a_forked_process_has_links_of_its_own(rig: Rig, processor: Processor) -
         told = pipe.read()
     os.waitpid(child, 0)
     assert told == external_success_code()
-    grants(rig, rig.connector.submit(asked(rig, processor)))
+    assert_granted(rig, rig.connector.submit(build_request(rig, processor)))
 
 
 def without_cvv(rig: Rig) -> kinds.Means:

@@ -245,8 +245,8 @@ def void_attempted(rig: Rig, processor: Processor) -> None:
 
 
 Check = Callable[[Rig, Processor], None]
-BESIDES: Final = "assert total(processor) - before == ours"
-BOOKS: Final = "assert processor.stands(request.payment) =="
+BESIDES: Final = "assert sum_booked(processor) - before == ours"
+BOOKS: Final = "assert processor.booked_amount(request.payment) =="
 BROKEN: Final[tuple[tuple[type[StubConnector], Check, type[BaseException], str], ...]] = (
     (GrantsMore, kit.test_a_processor_grants_what_it_booked, AssertionError, "assert reply.approved == rig.money"),
     (GrantsMore, kit.test_many_at_once_are_not_mixed_up, AssertionError, "reply.approved <= request.money"),

@@ -20,7 +20,7 @@ def find_all(books: Books, acquirer: Acquirer) -> list[Finding]:
 
 
 def charged_twice(acquirer: Acquirer) -> list[Finding]:
-    """No payment stands by two attempts, at one account or at two."""
+    """No payment is booked by two attempts, at one account or at two."""
     return [
         Finding(kind=DOUBLED, what=f"charged by {len(there)} attempts, at {_list_accounts(there)}", payment=key)
         for key, there in acquirer.booked.items()
@@ -37,7 +37,7 @@ def sent_early(acquirer: Acquirer) -> list[Finding]:
 
 
 def at_its_account(books: Books, acquirer: Acquirer) -> list[Finding]:
-    """An approved payment stands by its last attempt, at the account that our books name: there follow-ups go."""
+    """An approved payment is booked by its last attempt, at the account that its row names, where follow-ups go."""
     found = []
     for key, there in acquirer.booked.items():
         payment = books.get(key)

@@ -92,7 +92,7 @@ def was_asked(payment: Payment, acquirer: Acquirer) -> bool:
 
 
 def authenticated(books: Books, acquirer: Acquirer, aside: Aside) -> list[Finding]:
-    """Nobody is asked without an authentication, and who authenticated is not turned away by it."""
+    """No acquirer is asked without an authentication, and an authenticated payment is not declined for want of one."""
     found = []
     for ident, (step, status, code) in aside.authentications.items():
         payment = books.get(ident)

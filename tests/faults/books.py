@@ -311,7 +311,7 @@ def ours(connection: psycopg.Connection[Any]) -> dict[str, Payment]:
 
 
 def aside(connection: psycopg.Connection[Any]) -> Aside:
-    """What stands beside the payments."""
+    """Load the rows besides the payments: orders, authentications, jobs."""
     found = Aside()
     run = connection.execute
     for payment, state, amount in run("SELECT payment, state, amount FROM gateway_simulatedorder"):

@@ -73,7 +73,7 @@ class Journal:
 
 @dataclass(slots=True, kw_only=True)
 class Client:
-    """One connection that is kept alive. Not for several threads."""
+    """One keep-alive connection. Not thread-safe."""
 
     port: int
     entity: str

@@ -63,7 +63,7 @@ def _misbehave(stage: Stage, way: str) -> Seen:
 def _away(
     stage: Stage, side: Callable[[Peers], Side], go: Callable[[Peers], bool], back: Callable[[Peers], None]
 ) -> Seen:
-    """One of them is gone for a while, and starts again on what it kept."""
+    """Stop one peer for a while, and start it again on its stored data."""
     peers = _peers(stage)
     if (chosen := side(peers)) not in peers.sides:
         return Seen(False, True, chosen.missing)

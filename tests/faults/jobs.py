@@ -131,7 +131,7 @@ class Jobs:
 
 
 def _gaps(ident: str, times: tuple[float, float], runs: Sequence[Any]) -> list[Finding]:
-    """Due times between a plan's beginning and its end that no run stands for."""
+    """Due times between a plan's beginning and its end that no run is about."""
     began, ended = times
     step = timedelta(seconds=EVERY_S)
     first = datetime.fromtimestamp((int(began) // EVERY_S + 1) * EVERY_S, UTC)

@@ -1,4 +1,4 @@
-"""Bounded load until it is told to stop: clients with chains of their own, shops whose shoppers are sent away."""
+"""Bounded load until it is stopped: clients with chains of their own, shops whose shoppers are sent away."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In which phase of a payment a killed web worker was, told from what it left behind."""
+"""Finds the phase of a payment in which its web worker was killed, from the rows that it left."""
 
 from __future__ import annotations
 

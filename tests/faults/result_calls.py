@@ -86,7 +86,7 @@ class ResultCalls:
         return int(row[0]) if row else -1
 
     def findings(self, strikes: Sequence[Strike]) -> list[Finding]:
-        """Every owed call was heard; twice only where somebody was killed between the two."""
+        """Every due call was made; twice only where a worker was killed between the two."""
         self._page.shutdown()
         found = [Finding(kind=LOST, what=f"no call was owed for {one}") for one in self.not_owed]
         for checkout, due in self.due.items():
@@ -220,5 +220,5 @@ class ResultCalls:
 
 
 def _struck(strikes: Sequence[Strike], first: float, second: float) -> bool:
-    """Whether somebody who may have made the first call was killed before it was written down."""
+    """Whether a worker that may have made the first call was killed before it recorded it."""
     return any(first - 1 <= one.at <= second for one in strikes)

@@ -1,4 +1,4 @@
-"""Payments that wait for their shopper, registrations and one-click payments: what the load does beside plain cards.
+"""Payments that wait for their shopper, registrations and one-click payments: the load other than plain card payments.
 
 Each behaviour is one row. What a shopper did is in the journal (``kind: shopper``) once it is done, so that the books
 can be held against it; a behaviour that no shopper came to is printed as not tested.

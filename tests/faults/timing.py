@@ -45,7 +45,8 @@ def first_inquiries(books: Mapping[str, Payment], down: Sequence[Window]) -> Spr
 
 
 def settlements(books: Mapping[str, Payment], away: Sequence[Window]) -> Spread:
-    """From IN_DOUBT to the final answer, the time left out in which nobody could ask or the acquirer did not answer."""
+    """From IN_DOUBT to the final answer, without the time in which no worker could inquire or the acquirer did not
+    answer."""
     waits = []
     for payment in books.values():
         doubt = in_doubt_at(payment)

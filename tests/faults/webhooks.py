@@ -81,7 +81,7 @@ class Webhooks:
         return True
 
     def owed(self) -> int:
-        """What was refused once is made due, so that nobody has to wait for its minute."""
+        """Make deliveries due that were refused once, so that the run need not wait for their next try."""
         with self._stack.connect() as connection:
             connection.execute(_AGAIN)
             row = connection.execute(_OWED).fetchone()

@@ -151,7 +151,7 @@ def test_every_brand_code_has_the_form_of_payment_brand() -> None:
         assert card.means == "card"
         assert card.ranges
         assert max(card.lengths) <= 19
-        assert set(card.beside) <= set(CARD_BRANDS)
+        assert set(card.co_badges) <= set(CARD_BRANDS)
         assert all(low <= high and (low + high).isdecimal() for low, high in card.ranges + card.detected)
         assert all(prefix_fits_brand(code, low, max(card.lengths)) for low, _ in card.detected)
 

@@ -1,4 +1,4 @@
-"""Long work goes on slice by slice, survives whoever does it, and is done once."""
+"""Background work goes on slice by slice, survives its worker, and is done once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Timers: run once at a time, each for itself, by whoever; ticks that the back office owns. House rule 6."""
+"""Timers: each runs once at a time, whatever wakes it; ticks that the back office owns. House rule 6."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The vault's keys through their life: rotated while payments run, retired, lost, kept elsewhere.
+"""The vault's keys through their life: rotated while payments run, retired, lost, stored elsewhere.
 
 Source: design goals R8, R9.
 """

@@ -14,6 +14,8 @@ NOT_ALONE: Final = re.compile(
     r"(?:Of|Until|Those|As if|By what|The inverse)\b|The same(?:[,.:;]| (?:as|for|with|each|if)\b)"
 )
 """First words of a docstring that can only be read with another one."""
+NO_NAMES: Final = frozenset({"again", "beside", "found", "how", "kept", "told", "tried", "what", "who", "whose"})
+"""Words that do not say what a method returns or does: a page's column is `reason_text`, an action `ask_again`."""
 SHARED: Final = {
     "Command": "Django finds a management command by this name",
     "TIMER": "a module's one timer; config/timers.py lists them",
@@ -66,3 +68,14 @@ def test_a_docstring_is_read_without_the_one_before() -> None:
                 if isinstance(node, ast.FunctionDef | ast.ClassDef) and NOT_ALONE.match(ast.get_docstring(node) or ""):
                     unread.append(f"{path.relative_to(ROOT)}:{node.lineno} {node.name}")
     assert unread == []
+
+
+def test_a_method_has_a_noun_or_a_verb() -> None:
+    vague = []
+    for app in APPS:
+        for path in sorted((ROOT / app).rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                methods = node.body if isinstance(node, ast.ClassDef) else []
+                names = {each.name for each in methods if isinstance(each, ast.FunctionDef)} & NO_NAMES
+                vague += [f"{path.relative_to(ROOT)}:{node.lineno} {name}" for name in sorted(names)]
+    assert vague == []

@@ -1,4 +1,4 @@
-"""The web server's own answers: what is no HTTP request is told so in the envelope, and stands in no log.
+"""The web server's own answers: what is no HTTP request gets an error in the envelope, and is not logged.
 
 Source: Part A, Errors; ruling D13; goals, R8.
 """

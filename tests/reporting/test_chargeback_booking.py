@@ -1,4 +1,5 @@
-"""Chargeback lines and the ledger: each is told once, whoever tells of it, and how often. Source: decision 0038."""
+"""Chargeback lines and the ledger: each chargeback is booked once, from whatever source and however often it comes.
+Source: decision 0038."""
 
 from __future__ import annotations
 

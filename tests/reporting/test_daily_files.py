@@ -1,4 +1,4 @@
-"""Reconciliation files: what stands in them, of which day, and that they can be made again.
+"""Reconciliation files: their content, their day, and that they can be made again.
 
 Source: Part B, Reconciliation file; decisions, section 8; decision 0026.
 """

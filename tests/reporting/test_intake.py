@@ -1,4 +1,5 @@
-"""Settlement files are read, whatever is in them and whoever dies. Source: docs/settlement-files.md; B19."""
+"""Settlement files are read to their end, whatever is in them and whichever worker dies. Source:
+docs/settlement-files.md; B19."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chargebacks that no file has told of stand in the books, too. Source: A7.15, B19.8; decision 0032."""
+"""Chargebacks that are in no settlement file are booked by hand. Source: A7.15, B19.8; decision 0032."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Payments that no line settled in time are told: on the first page, and by mail once a day. Source: decision 0042."""
+"""Payments that no line settled in time are reported: on the first page, and by mail once a day. Source: decision
+0042."""
 
 from __future__ import annotations
 

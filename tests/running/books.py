@@ -1,4 +1,4 @@
-"""Our books against what clients were told, and against the acquirer's own log."""
+"""Compares our payments with the answers that clients got, and with the acquirer's own log."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class Speaker:
         return self.ask("POST", "/v1/payments", CARD | {"merchantTransactionId": key} | fields, Idempotency_Key=key)
 
     def status(self, path: str) -> int:
-        """HTTP status of a GET; 0 when nobody answers."""
+        """HTTP status of a GET; 0 without an answer."""
         try:
             return self.ask("GET", path).status
         except (OSError, http.client.HTTPException):
@@ -85,7 +85,8 @@ class Speaker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acknowledged:
-    """A payment that a client was told of: its key, id and code, how often it was sent, when it was answered."""
+    """A payment that a client got an answer about: its key, id and code, how often it was sent, when it was
+    answered."""
 
     key: str
     payment: str
@@ -96,7 +97,7 @@ class Acknowledged:
 
 @dataclass(slots=True)
 class Load:
-    """Clients that pay one after another until told to stop; what they begin they bring to its end."""
+    """Clients that pay one after another until they are stopped; what they begin they bring to its end."""
 
     speaker: Speaker
     clients: int = 6
@@ -123,7 +124,7 @@ class Load:
 
     @property
     def longest_silence_s(self) -> float:
-        """The longest time in which nobody was answered."""
+        """The longest time in which no client got an answer."""
         times = sorted(row.at for row in self.acknowledged)
         return max((after - before for before, after in itertools.pairwise(times)), default=0.0)
 

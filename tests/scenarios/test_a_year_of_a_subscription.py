@@ -1,4 +1,5 @@
-"""A year of a monthly subscription in seconds: twelve payments, each at its time, each told of; then notice is given.
+"""A year of a monthly subscription in seconds: twelve payments, each at its time with its webhook; then it is
+cancelled.
 
 Source: Part B, Scheduling; checks A7.14, B17.8; decisions, section 6.
 """

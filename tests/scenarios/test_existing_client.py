@@ -1,4 +1,4 @@
-"""A client written for this wire by somebody else: the standard library, a socket, and a base address to change.
+"""A client that was written for this API before: the standard library, a socket, and a base address to change.
 
 Source: decisions, the aim: a merchant's existing client works unchanged when only its base address changes.
 """

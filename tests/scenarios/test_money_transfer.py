@@ -1,4 +1,4 @@
-"""A service that sends money abroad: it takes the sender's money, and pays it out to somebody else.
+"""A service that sends money abroad: it takes the sender's money, and pays it out to the recipient.
 
 Source: Part A, Basic payment (transactionProcessingCode, transactionPurposeCode); Part B, Sender, Recipient; D37.
 """

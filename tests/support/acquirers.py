@@ -90,7 +90,7 @@ class Acquirer(SimulatorConnector):
 
 
 def known(monkeypatch: pytest.MonkeyPatch, *acquirers: Acquirer, guard: bool = False) -> None:
-    """Connectors that there are from now on, beside those of the product."""
+    """Register connectors of a test in addition to those of the product."""
     more = {one.name: guard_connector(one) if guard else one for one in acquirers}
     connectors: Mapping[str, object] = MappingProxyType({**routing.CONNECTORS, **more})
     for module in (routing, follow_ups, recovery, shopper_return):

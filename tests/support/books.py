@@ -1,4 +1,4 @@
-"""Settled records for tests, put straight into the tables: what is told of them matters here, not how they came."""
+"""Settlement records for tests, inserted directly, for tests of how they are shown and not of how they came."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ class CardApi:
         return sum(one["amount"] for one in refunds if one["status"] in ("succeeded", "pending"))
 
     def refund(self, intent: dict[str, Any], amount: int, **more: Any) -> dict[str, Any]:
-        """A refund, as somebody makes it in the processor's own pages when ``more`` is empty."""
+        """A refund; with ``more`` empty as one is made in the processor's own pages."""
         with self.lock:
             return self.make(
                 "refund",

@@ -1,4 +1,4 @@
-"""Chains of payments that stand in no database, for tests of what may follow what."""
+"""Chains of payments that are not in the database, for tests of what may follow what."""
 
 from __future__ import annotations
 

@@ -20,5 +20,5 @@ def pass_time(api: Api, *, days: int = 0, minutes: int = 0, seconds: int = 0) ->
 
 
 def jump(seconds: float) -> None:
-    """So much later for every merchant, and nobody has done yet what is due: no tick has come by."""
+    """Move every merchant's clock forward without a tick: what is due is not done yet."""
     Merchant.objects.update(clock_offset=F("clock_offset") + timedelta(seconds=seconds))

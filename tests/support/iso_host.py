@@ -328,7 +328,7 @@ class IsoHost:
             self.batches.setdefault(message["60"], {})[message["63"]] = int(message["4"])
 
     def _uploaded(self, message: Message) -> Message:
-        """The capture stands in the batch from now on, whatever was lost before."""
+        """Add the capture to the batch, if it is not in it yet."""
         code = self.refuses.get(int(message["4"]), "00")
         if code == "00":
             self._into_batch(message)

@@ -11,7 +11,7 @@ LOWEST, NUMBER = 20_000, 10_000
 
 
 def free_port() -> int:
-    """A port on which nobody listens."""
+    """A free port on loopback."""
     while True:
         port = LOWEST + secrets.randbelow(NUMBER)
         if is_port_free("127.0.0.1", port):

@@ -26,7 +26,7 @@ def hold(started: str, until: str) -> None:
 
 
 def stop_taking(sender: Any, **_: Any) -> None:
-    """From now on it takes nothing any more, though its connection stands."""
+    """Stop consuming, with the connection still open."""
     sender.task_consumer.cancel()
 
 

@@ -68,12 +68,12 @@ class AuditEntryAdmin(ReadOnlyPage):
     channel_path = None
     nothing = _("Every change, and every look at a sensitive page, leaves an entry.")
     list_before_template = "admin/office/audit_before.html"
-    list_display = ("at", "sentence", "what", "about", "ip")
+    list_display = ("at", "sentence", "action_pill", "subject_link", "ip")
     list_filter = (LooksFilter, "action", "subject")
     search_fields = ("actor", "subject_id")
     search_help_text = _("Who, from which address, or the id of what was changed")
     ordering = ("-id",)
-    fields = ("at", "sentence", "actor", "ip", "what", "about", "seal", "changes")
+    fields = ("at", "sentence", "actor", "ip", "action_pill", "subject_link", "seal", "changes")
     readonly_fields = fields
 
     def get_urls(self) -> list[URLPattern]:
@@ -140,11 +140,11 @@ class AuditEntryAdmin(ReadOnlyPage):
         return found.digest if found is not None else gettext("not sealed yet")
 
     @admin.display(description=_("action"), ordering="action")
-    def what(self, entry: AuditEntry) -> str:
+    def action_pill(self, entry: AuditEntry) -> str:
         return format_html('<span class="th-pill {}">{}</span>', _TONES.get(entry.action, ""), gettext(entry.action))
 
     @admin.display(description=_("subject"))
-    def about(self, entry: AuditEntry) -> str:
+    def subject_link(self, entry: AuditEntry) -> str:
         """The entry's subject, named and linked as on its own page."""
         ident = entry.subject_id
         shown = ident.replace("-", "") if len(ident) == HYPHENATED_UUID_CHARS else ident

@@ -81,7 +81,7 @@ def list_token_requests(user: User) -> list[WaitingRequest]:
     return [
         WaitingRequest(
             kind=_("Access token"),
-            what=f"{token.name} (…{token.hint})",
+            subject=f"{token.name} (…{token.hint})",
             merchant=token.merchant.name,
             asked_by=token.created_by,
             asked_at=token.created_at,

@@ -129,12 +129,12 @@ class AccessTokenAdmin(MerchantPage):
     actions = ("rotate", "revoke")
     readonly_fields = (
         "hint", "state", "created_at", "created_by", "approved_at", "approved_by",
-        "revoked_at", "replaces", "last_used_at", "last_used_ip", "calls",
+        "revoked_at", "replaces", "last_used_at", "last_used_ip", "call_chart",
     )  # fmt: skip
     fieldsets = (
         (None, {"fields": ("name", "merchant", "channel", "scopes", "ends_at")}),
         (gettext_lazy("Limits of its own"), {"fields": TOKEN_LIMIT_FIELDS}),
-        (gettext_lazy("Use"), {"fields": ("state", "hint", "last_used_at", "last_used_ip", "calls")}),
+        (gettext_lazy("Use"), {"fields": ("state", "hint", "last_used_at", "last_used_ip", "call_chart")}),
         (gettext_lazy("Where it comes from"), {"fields": (*TOKEN_ORIGIN_FIELDS, "replaces", "revoked_at")}),
     )
     add_fieldsets = (
@@ -166,7 +166,7 @@ class AccessTokenAdmin(MerchantPage):
         return format_html('<span class="th-pill {}">{}</span>', kind, words)
 
     @admin.display(description=gettext_lazy("calls per day"))
-    def calls(self, token: AccessToken) -> SafeString:
+    def call_chart(self, token: AccessToken) -> SafeString:
         today = clock.real_now().replace(hour=0, minute=0, second=0, microsecond=0)
         days = [today - timedelta(days=back) for back in reversed(range(CALL_CHART_DAYS))]
         values = {

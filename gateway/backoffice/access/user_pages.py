@@ -225,9 +225,9 @@ class UserAdmin(BackofficePage):
     search_fields = ("username", "email", "first_name", "last_name")
     search_help_text = gettext_lazy("Name or e-mail")
     ordering = ("username",)
-    fields = ("username", "first_name", "last_name", "email", "is_active", "last_login", "use", "roles")
+    fields = ("username", "first_name", "last_name", "email", "is_active", "last_login", "deactivation_notice", "roles")
     add_fields = ("username", "first_name", "last_name", "email", "is_active")
-    readonly_fields = ("last_login", "use", "roles")
+    readonly_fields = ("last_login", "deactivation_notice", "roles")
     inlines = (GrantInline,)
     change_form_outer_after_template = "admin/user_acts.html"
 
@@ -289,7 +289,7 @@ class UserAdmin(BackofficePage):
         return ", ".join(names) or (_("superuser") if user.is_superuser else "–")
 
     @display(description=gettext_lazy("use"))
-    def use(self, user: User) -> str:
+    def deactivation_notice(self, user: User) -> str:
         """When an unused account will be deactivated (PCI DSS 8.2.6)."""
         if (at := unused_accounts.disabled_at(user)) is not None:
             return _("Switched off on %s: it was not used. Switch it on to let the user in again.") % f"{at:%Y-%m-%d}"

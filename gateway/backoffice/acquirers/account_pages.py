@@ -184,7 +184,7 @@ class AcquirerAccountAdmin(MerchantPage):
     nothing = gettext_lazy(
         "An account at an acquirer or bank takes the payments of a channel. Test mode INTERNAL needs none."
     )
-    list_display = ("__str__", "channel", "connector", "acquirer_merchant_id", "takes", "active")
+    list_display = ("__str__", "channel", "connector", "acquirer_merchant_id", "accepted_payments", "active")
     list_select_related = ("channel",)
     list_filter = ("connector", "active")
     search_fields = ("name", "acquirer_merchant_id", "channel__name")
@@ -311,7 +311,7 @@ class AcquirerAccountAdmin(MerchantPage):
     # --- what is shown ----------------------------------------------------------------------------------------------
 
     @display(description=gettext_lazy("takes"))
-    def takes(self, row: AcquirerAccount) -> str:
+    def accepted_payments(self, row: AcquirerAccount) -> str:
         return f"{', '.join(row.brands) or _('all brands')} · {', '.join(row.currencies) or _('all currencies')}"
 
     @display(description=gettext_lazy("settings"))

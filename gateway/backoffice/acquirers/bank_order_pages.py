@@ -109,7 +109,7 @@ class BankOrderAdmin(ReadOnlyPage):
 
     sensitive = True
     nothing = lazy("A direct debit or transfer that is to be presented to a bank stands here.")
-    list_display = ("created_at", "merchant", "what", "money", "state", "reason", "due_on", "other_account")
+    list_display = ("created_at", "merchant", "kind_title", "money", "state", "reason", "due_on", "other_account")
     list_display_links = ("created_at",)
     list_select_related = ("merchant", "file")
     list_filter = ("state", "kind")
@@ -117,7 +117,7 @@ class BankOrderAdmin(ReadOnlyPage):
     search_help_text = lazy("A payment's id, or a file's message id")
     ordering = ("-created_at", "payment")
     fields = (
-        "payment_link", "merchant", "channel", "acquirer_merchant_id", "kind", "state", "why", "money", "name",
+        "payment_link", "merchant", "channel", "acquirer_merchant_id", "kind", "state", "reason_text", "money", "name",
         "other_account", "bic", "text", "mandate", "sequence", "due_on", "file_at", "final_at", "file", "batch",
         "gives_back", "recalled_for", "created_at",
     )  # fmt: skip
@@ -126,7 +126,7 @@ class BankOrderAdmin(ReadOnlyPage):
     actions = tuple(_build_recall_action(reason) for reason in RECALL_REASONS)
 
     @admin.display(description=lazy("kind"))
-    def what(self, row: BankOrder) -> str:
+    def kind_title(self, row: BankOrder) -> str:
         names = {
             BankFile.Kind.COLLECT: _("collection"),
             BankFile.Kind.REVERSE: _("reversal"),
@@ -144,7 +144,7 @@ class BankOrderAdmin(ReadOnlyPage):
         return row.iban_shown
 
     @admin.display(description=lazy("reason"))
-    def why(self, row: BankOrder) -> str:
+    def reason_text(self, row: BankOrder) -> str:
         if not row.reason:
             return ""
         if row.kind in REQUEST_KINDS and row.reason in REFUSED_CANCELLATIONS:
@@ -211,7 +211,8 @@ class BankFileAdmin(ReadOnlyPage):
     ordering = ("-id",)
     fields = (
         "message_id", "merchant", "channel", "acquirer_merchant_id", "kind", "state", "failure", "tries",
-        "orders_count", "total", "size", "hash", "stamped_at", "delivered_at", "bank_status", "removed_at", "download",
+        "orders_count", "total", "size", "content_hash", "stamped_at", "delivered_at", "bank_status", "removed_at",
+        "download",
     )  # fmt: skip
     readonly_fields = fields
     actions = ("send_again",)
@@ -239,7 +240,7 @@ class BankFileAdmin(ReadOnlyPage):
         return None
 
     @admin.display(description="SHA-256")
-    def hash(self, row: BankFile) -> str:
+    def content_hash(self, row: BankFile) -> str:
         return format_html('<span class="break-all" style="overflow-wrap: anywhere">{}</span>', row.sha256)
 
     @admin.display(description=lazy("content"))
@@ -267,7 +268,7 @@ class BankMessageAdmin(InstallationPage):
 
     changeable = False
     nothing = lazy("Statements and status reports stand here when a bank sends them, or one is read by command.")
-    list_display = ("received_at", "kind", "message_id", "name", "source", "orders_changed", "found")
+    list_display = ("received_at", "kind", "message_id", "name", "source", "orders_changed", "finding_count")
     ordering = ("-received_at",)
     list_filter = ("kind",)
     fields = ("received_at", "kind", "message_id", "name", "source", "size", "sha256", "orders_changed", "findings")
@@ -275,5 +276,5 @@ class BankMessageAdmin(InstallationPage):
     actions = None
 
     @admin.display(description=lazy("findings"))
-    def found(self, row: BankMessage) -> int:
+    def finding_count(self, row: BankMessage) -> int:
         return len(row.findings)

@@ -79,8 +79,8 @@ class CaptureBatchAdmin(ReadOnlyPage):
         "number",
         "captures_in_it",
         "money",
-        "how",
-        "last_word",
+        "state_text",
+        "last_answer",
     )
     list_display_links = ("opened_at", "number")
     list_select_related = ("merchant",)
@@ -108,14 +108,14 @@ class CaptureBatchAdmin(ReadOnlyPage):
         return format_money(row.total, row.currency)
 
     @admin.display(description=lazy("state"), ordering="state")
-    def how(self, row: CaptureBatch) -> str:
+    def state_text(self, row: CaptureBatch) -> str:
         stopped = (
             _(", stopped") if row.due_at is None and row.state not in (BatchState.BALANCED, BatchState.DIFFERS) else ""
         )
         return f"{row.get_state_display()}{stopped}"
 
     @admin.display(description=lazy("answer"))
-    def last_word(self, row: CaptureBatch) -> str:
+    def last_answer(self, row: CaptureBatch) -> str:
         return row.failure or (f"DE39 {row.answer['39']}" if "39" in row.answer else "")
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
@@ -169,7 +169,7 @@ class CaptureBatchAdmin(ReadOnlyPage):
             "opts": self.opts,
             "batch": row,
             "tone": _TONES.get(row.state, "wait"),
-            "state": self.how(row),
+            "state": self.state_text(row),
             "sums": _render_totals(row),
             "granted": _sum_accepted_captures(row),
             "on_line": batch_totals.format_batch_number(row.number),

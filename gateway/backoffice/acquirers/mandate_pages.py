@@ -28,15 +28,15 @@ class SepaMandateAdmin(ReadOnlyPage):
     channel_path = None
     sensitive = True
     nothing = lazy("A mandate stands here when its first direct debit comes, or an account is stored.")
-    list_display = ("mandate", "merchant", "state", "why", "signed_on", "used_on", "lapses_on")
+    list_display = ("mandate", "merchant", "state", "reason_text", "signed_on", "used_on", "lapses_on")
     list_select_related = ("merchant",)
     list_filter = ("state",)
     search_fields = ("mandate",)
     search_help_text = lazy("A mandate's id, as it stands in the file")
     ordering = ("-id",)
     fields = (
-        "mandate", "merchant", "creditor", "creditor_name", "instrument", "state", "why", "state_at", "signed_on",
-        "used_on", "lapses_on", "named_by_merchant", "recurring", "changed", "debtor_address",
+        "mandate", "merchant", "creditor", "creditor_name", "instrument", "state", "reason_text", "state_at",
+        "signed_on", "used_on", "lapses_on", "named_by_merchant", "recurring", "amendment_text", "debtor_address",
     )  # fmt: skip
     readonly_fields = fields
     actions = ("end_mandates", "release_mandates")
@@ -80,7 +80,7 @@ class SepaMandateAdmin(ReadOnlyPage):
         return done
 
     @admin.display(description=lazy("reason"))
-    def why(self, row: SepaMandate) -> str:
+    def reason_text(self, row: SepaMandate) -> str:
         if row.state_reason in SepaMandate.StateReason.values:
             return str(_(str(SepaMandate.StateReason(row.state_reason).label)))
         return f"{row.state_reason}: {_(find_bank_reason(row.state_reason).meaning)}" if row.state_reason else ""
@@ -91,7 +91,7 @@ class SepaMandateAdmin(ReadOnlyPage):
         return day.isoformat() if day is not None else ""
 
     @admin.display(description=lazy("changed since the last collection"))
-    def changed(self, row: SepaMandate) -> str:
+    def amendment_text(self, row: SepaMandate) -> str:
         names = {
             "account": _("another account"),
             "mandate": _("another mandate id"),

@@ -26,7 +26,7 @@ class ProcessorEventAdmin(ReadOnlyPage):
     nothing = gettext_lazy(
         "What a processor tells by itself stands here, once an account has the address for it set up there."
     )
-    list_display = ("created_at", "account", "kind", "object_id", "state", "why", "about", "recorded")
+    list_display = ("created_at", "account", "kind", "object_id", "state", "why", "payment_link", "recorded_link")
     list_filter = (build_period_filter("created_at"), "state")
     list_select_related = ("account__channel__merchant",)
     ordering = ("-id",)
@@ -40,34 +40,34 @@ class ProcessorEventAdmin(ReadOnlyPage):
         "object_id",
         "state",
         "why",
-        "about",
-        "recorded",
+        "payment_link",
+        "recorded_link",
         "attempts",
         "due_at",
         "done_at",
     )
-    readonly_fields = ("about", "recorded")
-    actions = ("again", "settled")
+    readonly_fields = ("payment_link", "recorded_link")
+    actions = ("ask_again", "mark_settled")
 
     @admin.display(description=gettext_lazy("payment"))
-    def about(self, row: ProcessorEvent) -> str:
+    def payment_link(self, row: ProcessorEvent) -> str:
         return _link_payment_end(row.payment)
 
     @admin.display(description=gettext_lazy("recorded"))
-    def recorded(self, row: ProcessorEvent) -> str:
+    def recorded_link(self, row: ProcessorEvent) -> str:
         return _link_payment_end(row.recorded)
 
     def has_settle_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return self.may(request, "change", obj)
 
     @admin.action(description=gettext_lazy("Ask the processor once more"), permissions=["settle"])
-    def again(self, request: HttpRequest, queryset: QuerySet[ProcessorEvent]) -> None:
+    def ask_again(self, request: HttpRequest, queryset: QuerySet[ProcessorEvent]) -> None:
         self._show_change_count(
             request, manual_actions.requeue_events(self.own(request, queryset, "change"), actor_from_request(request))
         )
 
     @admin.action(description=gettext_lazy("Settled in another way"), permissions=["settle"])
-    def settled(self, request: HttpRequest, queryset: QuerySet[ProcessorEvent]) -> None:
+    def mark_settled(self, request: HttpRequest, queryset: QuerySet[ProcessorEvent]) -> None:
         self._show_change_count(
             request,
             manual_actions.mark_events_settled(self.own(request, queryset, "change"), actor_from_request(request)),

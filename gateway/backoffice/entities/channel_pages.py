@@ -201,7 +201,15 @@ class ChannelAdmin(MerchantPage):
     merchant_path, channel_path = "merchant", "pk"
     form = ChannelForm
     nothing = gettext_lazy("A channel is what a request names as entityId.")
-    list_display = ("name", "entity", "merchant", "takes", "three_d_secure", "read", "active")
+    list_display = (
+        "name",
+        "entity",
+        "merchant",
+        "accepted_payments",
+        "three_d_secure",
+        "unknown_name_policy",
+        "active",
+    )
     list_filter = ("active", "three_d_secure", "parameters", "merchant")
     list_select_related = ("merchant",)
     search_fields = ("name", "merchant__name")
@@ -245,7 +253,7 @@ class ChannelAdmin(MerchantPage):
         return format_html('<code class="th-key">{}</code>', channel.entity_id)
 
     @display(description=gettext_lazy("takes"))
-    def takes(self, channel: Channel) -> str:
+    def accepted_payments(self, channel: Channel) -> str:
         brands = ", ".join(channel.brands[:MAX_SHOWN_CODES]) + ("…" if len(channel.brands) > MAX_SHOWN_CODES else "")
         currencies = ", ".join(channel.currencies[:MAX_SHOWN_CODES]) + (
             "…" if len(channel.currencies) > MAX_SHOWN_CODES else ""
@@ -253,7 +261,7 @@ class ChannelAdmin(MerchantPage):
         return f"{brands or _('all brands')} · {currencies or _('all currencies')}"
 
     @display(description=gettext_lazy("unknown names"), ordering="parameters")
-    def read(self, channel: Channel) -> str:
+    def unknown_name_policy(self, channel: Channel) -> str:
         return channel.parameters
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:

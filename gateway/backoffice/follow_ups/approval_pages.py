@@ -36,7 +36,7 @@ from gateway.models import Approval, Payment
 from gateway.payments.operation_table import OPERATIONS
 
 MAX_SHOWN_APPROVALS = 200
-MAX_TOLD_EVENTS = 8
+MAX_APPROVAL_EVENTS = 8
 """Events of the payment beside a request, the newest ones."""
 
 
@@ -110,8 +110,8 @@ class ApprovalAdmin(ReadOnlyPage):
             "operation": _(OPERATIONS[row.payment_type].title),
             "sums": story.sums,
             "story": story,
-            "moments": story.moments[-MAX_TOLD_EVENTS:],
-            "told_before": max(0, len(story.moments) - MAX_TOLD_EVENTS),
+            "moments": story.moments[-MAX_APPROVAL_EVENTS:],
+            "told_before": max(0, len(story.moments) - MAX_APPROVAL_EVENTS),
             "bar": clerk_limits.build_limit_bar(row.over_limit, row.moved or Decimal(0), row.amount, row.currency)
             if row.over_limit is not None
             else None,

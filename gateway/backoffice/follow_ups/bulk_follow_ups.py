@@ -407,7 +407,7 @@ def _find_sent(item: BulkItem) -> tuple[BulkItem.State, str] | None:
     """What an item has become by the follow-up or the request with its id; None: neither is there."""
     made = Payment.objects.filter(pk=item.follow_up).first()
     if made is not None:
-        return _describe_made(made)
+        return _describe_result(made)
     return (BulkItemState.ASKED, "") if Approval.objects.filter(pk=item.pk).exists() else None
 
 
@@ -428,10 +428,10 @@ def _send_item(action: BulkAction, item: BulkItem, owner: Any) -> tuple[BulkItem
         asked, _new = approvals.request_approval(order, order.note, by=clerk, key=item.pk, met=over.used)
         approval_notice.wake_notices()
         return BulkItemState.ASKED, str(asked.get_over_display())
-    return _describe_made(made)
+    return _describe_result(made)
 
 
-def _describe_made(made: Payment) -> tuple[BulkItem.State, str]:
+def _describe_result(made: Payment) -> tuple[BulkItem.State, str]:
     if made.status == Status.APPROVED:
         return BulkItemState.DONE, ""
     if made.status == Status.DECLINED:

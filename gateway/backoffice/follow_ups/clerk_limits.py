@@ -1,8 +1,8 @@
 """Clerk limits: how much a person moves by hand without an approval, on one payment and within 24 hours.
 
 Both limits stand in a user's grants, have no currency and are counted in the payment's own. They count people: moves of
-all users that may be one person are one sum (gateway.backoffice.access.independence). What somebody approved counts
-towards their 24 hours as their own moves do. The window is 24 real hours ending now, so that midnight does not double
+all users that may be one person are one sum (gateway.backoffice.access.independence). A follow-up counts towards the 24
+hours of the person who approved it as well. The window is 24 real hours ending now, so that midnight does not double
 it. Source: docs/decisions/0025, 0043 and 0053.
 """
 

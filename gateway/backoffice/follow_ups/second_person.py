@@ -1,5 +1,5 @@
-"""What waits for a second person besides payments: each kind of request tells its own, and the page of approvals lists
-them all, so that whoever decides has one queue."""
+"""Requests other than follow-ups that wait for a second person: each kind registers a source, and the page of approvals
+lists them all as one queue."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ MAX_SHOWN_OF_A_KIND: Final = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingRequest:
-    """One request that somebody else made. ``address``: the page that decides it. ``is_late``: it has waited too long
+    """One request of another user. ``address``: the page that decides it. ``is_late``: it has waited too long
     for what it is."""
 
     kind: str
-    what: str
+    subject: str
     merchant: str
     asked_by: str
     asked_at: datetime

@@ -30,8 +30,8 @@ def choose_columns(user: Any, page: str, asked: str, known: Sequence[str], usual
     return (parse_columns(",".join(map(str, own)), known, usual[0]) if isinstance(own, list) else []) or list(usual)
 
 
-def keep_columns(user: Any, page: str, names: Sequence[str]) -> None:
-    """Keep the user's own columns of a list; none: the usual ones again."""
+def save_columns(user: Any, page: str, names: Sequence[str]) -> None:
+    """Save the user's own columns of a list; none: the usual ones again."""
     row, _new = UserPreference.objects.get_or_create(user=user)
     others = {name: kept for name, kept in row.columns.items() if name != page}
     row.columns = others | ({page: list(names)} if names else {})

@@ -83,7 +83,7 @@ def read_query(values: Mapping[str, str]) -> dict[str, str]:
 
 
 def save_view(user: Any, page: str, name: str, query: Mapping[str, str], *, shared: bool) -> SavedView:
-    """Keep a view; one of the same name is replaced. Raises SavedViewError."""
+    """Save a view; one of the same name is replaced. Raises SavedViewError."""
     name = name.strip()
     if not name or len(name) > MAX_VIEW_NAME_CHARS or "\0" in name:
         raise SavedViewError(_("Give the view a name of at most %d characters.") % MAX_VIEW_NAME_CHARS)

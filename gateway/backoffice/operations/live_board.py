@@ -163,7 +163,7 @@ def show_live_board(site: Any, request: HttpRequest) -> HttpResponse:
 
 def build_board(scope: AccessScope, audited: AccessScope) -> dict[str, Any]:
     """Everything on the board, at most BOARD_CACHE_S old. What takes too long is left out, and named in ``slow``.
-    ``audited``: where the user may read the audit trail; changes of other places are not told."""
+    ``audited``: where the user may read the audit trail; changes of other entities are left out."""
     found: dict[str, Any] = cache_for_scope(
         "board", scope, lambda: _build_board(scope, audited), seconds=BOARD_CACHE_S, also=audited
     )

@@ -256,7 +256,7 @@ class RequestLogAdmin(ReadOnlyPage):
 
     lists_from_standby = True
     nothing = gettext_lazy("Every call of the API stands here as it is made, with what was sent masked.")
-    list_display = ("at", "method", "path", "status", "result_code", "took", "short_ndc")
+    list_display = ("at", "method", "path", "status", "result_code", "duration", "short_ndc")
     list_display_links = ("at", "short_ndc")
     list_filter = (build_period_filter("at", real=True), ("status", KnownValuesFilter), ("method", KnownValuesFilter))
     search_fields = ("id",)
@@ -270,7 +270,7 @@ class RequestLogAdmin(ReadOnlyPage):
         return format_html('<code title="{}">…{}</code>', row.ndc, row.ndc[-NDC_SUFFIX_CHARS:])
 
     @admin.display(description=gettext_lazy("took (ms)"), ordering="duration_ms")
-    def took(self, row: RequestLog) -> int:
+    def duration(self, row: RequestLog) -> int:
         return row.duration_ms
 
     def reached(self, rows: QuerySet[RequestLog], scope: AccessScope) -> QuerySet[RequestLog]:
@@ -333,8 +333,18 @@ class NotificationAdmin(ReadOnlyPage):
     list_select_related = ("merchant",)
     list_filter = ("kind",)
     ordering = ("-id",)
-    fields = ("merchant", "channel", "kind", "action", "paid", "registration", "subject", "sequence", "created_at")
-    readonly_fields = ("paid",)
+    fields = (
+        "merchant",
+        "channel",
+        "kind",
+        "action",
+        "payment_link",
+        "registration",
+        "subject",
+        "sequence",
+        "created_at",
+    )
+    readonly_fields = ("payment_link",)
     actions = None
 
     @admin.display(description=gettext_lazy("payment"))
@@ -343,7 +353,7 @@ class NotificationAdmin(ReadOnlyPage):
         return row.payment_id.hex if row.payment_id else "–"
 
     @admin.display(description=gettext_lazy("payment"))
-    def paid(self, row: Notification) -> str:
+    def payment_link(self, row: Notification) -> str:
         """The payment in words, with a link to its page."""
         if row.payment is None:
             return "–"

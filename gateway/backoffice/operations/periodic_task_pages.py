@@ -22,14 +22,14 @@ class PeriodicTaskAdmin(InstallationPage):
     """Whether and how often a task runs can be changed; which one is code."""
 
     nothing = gettext_lazy("Ticks are made when the service starts.")
-    list_display = ("name", "every", "enabled", "last_run_at", "total_run_count")
+    list_display = ("name", "interval_text", "enabled", "last_run_at", "total_run_count")
     list_select_related = ("interval",)
     fields = ("name", "task", "interval", "enabled", "last_run_at", "total_run_count")
     readonly_fields = ("name", "task", "interval", "last_run_at", "total_run_count")
     changeable = True
 
     @admin.display(description=gettext_lazy("how often"), ordering="interval__every")
-    def every(self, task: PeriodicTask) -> str:
+    def interval_text(self, task: PeriodicTask) -> str:
         return str(task.interval)
 
     def has_add_permission(self, request: object) -> bool:

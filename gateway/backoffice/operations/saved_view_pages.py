@@ -32,14 +32,14 @@ def build_saved_view_urls(site: Any) -> list[URLPattern]:
     """The addresses for the site."""
     return [
         path("views/save/", site.admin_view(save_posted_view), name="saved_view_save"),
-        path("views/columns/", site.admin_view(keep_posted_columns), name="list_columns"),
+        path("views/columns/", site.admin_view(save_posted_columns), name="list_columns"),
         path("views/<uuid:view>/", site.admin_view(open_view), name="saved_view_open"),
         path("views/<uuid:view>/delete/", site.admin_view(delete_view), name="saved_view_delete"),
     ]
 
 
 def save_posted_view(request: HttpRequest) -> HttpResponse:
-    """Keep the list that the form was sent from."""
+    """Save the list that the form was sent from as a view."""
     page = request.POST.get("page", "")
     _check_list(request, page)
     query = _read_query_string(request.POST.get("query", ""))
@@ -56,8 +56,8 @@ def save_posted_view(request: HttpRequest) -> HttpResponse:
     return back
 
 
-def keep_posted_columns(request: HttpRequest) -> HttpResponse:
-    """Keep the columns that the user wants to see in a list, and lead back to it."""
+def save_posted_columns(request: HttpRequest) -> HttpResponse:
+    """Save the columns that the user wants to see in a list, and lead back to it."""
     page = request.POST.get("page", "")
     _check_list(request, page)
     # The order of a list may name a column by its place.
@@ -70,7 +70,7 @@ def keep_posted_columns(request: HttpRequest) -> HttpResponse:
     first = next(iter(titles), "")
     columns = list_columns.parse_columns(",".join(request.POST.getlist("column")), list(titles), first)
     # The first column's box is disabled, so browsers do not send it: without any other, it is the only one.
-    list_columns.keep_columns(request.user, page, [] if "usual" in request.POST else columns or [first])
+    list_columns.save_columns(request.user, page, [] if "usual" in request.POST else columns or [first])
     return redirect(_build_list_address(page, query))
 
 

@@ -29,7 +29,7 @@ def build_archived_page(payment: Payment, scope: AccessScope) -> dict[str, Any]:
         "title_of": format_payment_title(payment),
         "payment": payment,
         "pill": build_state_pill(payment.status),
-        "ids": _list_kept(payment),
+        "ids": _list_archived_facts(payment),
         "archived": render_archived_rows(
             one
             for one in reversed(list_archived_chain(payment))
@@ -51,7 +51,7 @@ def render_archived_rows(payments: Iterable[Payment]) -> list[dict[str, Any]]:
     ]
 
 
-def _list_kept(payment: Payment) -> list[tuple[str, str]]:
+def _list_archived_facts(payment: Payment) -> list[tuple[str, str]]:
     """(name of the API, value)."""
     return [
         ("id", payment.pk.hex),

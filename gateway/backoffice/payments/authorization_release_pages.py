@@ -26,7 +26,7 @@ class AuthorizationReleaseAdmin(ReadOnlyPage):
     nothing = lazy(
         "A release stands here once a follow-up with sequence=FINAL, an expiry or a renewal left some of a hold."
     )
-    list_display = ("created_at", "merchant", "cause", "released", "state", "tries", "result_code")
+    list_display = ("created_at", "merchant", "cause", "released_amount", "state", "tries", "result_code")
     list_display_links = ("created_at",)
     list_select_related = ("merchant",)
     list_filter = ("state", "cause")
@@ -34,14 +34,14 @@ class AuthorizationReleaseAdmin(ReadOnlyPage):
     search_help_text = lazy("The id of the authorization, which is the first payment of its chain")
     ordering = ("-id",)
     fields = (
-        "authorization_link", "merchant", "channel", "cause", "state", "released", "tries", "result_code",
+        "authorization_link", "merchant", "channel", "cause", "state", "released_amount", "tries", "result_code",
         "reversal_link", "created_at", "due_at", "ended_at",
     )  # fmt: skip
     readonly_fields = fields
     actions = None
 
     @admin.display(description=lazy("released"))
-    def released(self, row: AuthorizationRelease) -> str:
+    def released_amount(self, row: AuthorizationRelease) -> str:
         return format_money(row.amount, row.currency)
 
     @admin.display(description=lazy("authorization"))

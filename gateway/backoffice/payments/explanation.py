@@ -52,7 +52,7 @@ class PaymentExplanation:
     ``more``: stored details, one a line; ``money``: what became of the money of its whole chain; ``step``: of a
     follow-up, what it did to the money itself."""
 
-    who: DecisionMaker
+    decided_by: DecisionMaker
     happened: str
     todo: str
     shopper: str | None
@@ -190,7 +190,7 @@ def explain_payment(
     own = _(_describe_money_effect(payment))
     money, shopper = describe_chain(status, chain) if chain is not None and status is not None else (own, None)
     return PaymentExplanation(
-        who=who,
+        decided_by=who,
         happened=_(happened),
         todo=_(get_developer_advice(code)),
         shopper=shopper if shopper and payment.status == Status.APPROVED else _translate(get_shopper_message(code)),

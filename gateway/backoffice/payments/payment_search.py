@@ -34,7 +34,7 @@ from gateway.db.standby import choose_read_alias
 from gateway.models import Authentication, Merchant, Payment, Registration, RequestLog
 from gateway.payments import search_keys
 from gateway.payments.chain_amounts import ZERO_AMOUNT
-from gateway.payments.chain_states import is_found_by_row
+from gateway.payments.chain_states import has_stored_state
 from gateway.payments.payment_archive import (
     find_archived_number,
     find_archived_payment,
@@ -553,7 +553,7 @@ def _select_whole_list(scope: AccessScope, asked: SearchTerm, filters: PaymentFi
         rows = rows.filter(pk__gte=first_id_at(filters.since - _find_largest_clock_offset()))
     if filters.until is not None:
         rows = rows.filter(pk__lt=first_id_at(filters.until))
-    return [rows.order_by("-standing__chain" if is_found_by_row(filters.state) else "-id")]
+    return [rows.order_by("-standing__chain" if has_stored_state(filters.state) else "-id")]
 
 
 # --- a page -------------------------------------------------------------------------------------------------------
@@ -716,7 +716,7 @@ def _list_newest(
 
 def _select_of_merchant(scope: AccessScope, where: Q, filters: PaymentFilters, merchant: UUID) -> QuerySet[Payment]:
     """The payments of one merchant, newest first, by an index in that order."""
-    by_row = is_found_by_row(filters.state)
+    by_row = has_stored_state(filters.state)
     rows = Payment.objects.filter(merchant=merchant, **({"standing__merchant": merchant} if by_row else {}))
     order = ("-standing__created_at", "-standing__chain") if by_row else ("-created_at", "-id")
     return rows.filter(scope.where()).filter(where).order_by(*order)
@@ -734,7 +734,7 @@ def _list_newest_of_all(
         rows = rows.filter(pk__lt=first_id_at(filters.until))
     if place is not None:
         rows = rows.filter(pk__lt=place.id)
-    by_row = is_found_by_row(filters.state)
+    by_row = has_stored_state(filters.state)
     return _build_page(list(rows.order_by("-standing__chain" if by_row else "-id")[: size + 1]), size)
 
 

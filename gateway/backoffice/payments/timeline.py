@@ -163,7 +163,8 @@ def build_payment_story(payment: Payment, *, with_prices: bool = False) -> Payme
 
 
 def _choose_shown(members: Sequence[Payment], payment: Payment) -> list[UUID]:
-    """The members whose rows are drawn and told: the first MAX_SHOWN_PARTS, and ``payment`` with what it follows."""
+    """The members that the diagram and the events show: the first MAX_SHOWN_PARTS, and ``payment`` with what it
+    follows."""
     keys = [member.id for member in members]
     if len(keys) <= MAX_SHOWN_PARTS:
         return keys

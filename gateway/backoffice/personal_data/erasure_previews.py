@@ -1,7 +1,7 @@
 """What an erasure would do, also where looking through all of a merchant's rows takes longer than a page may.
 
 The statements that may read all rows of a merchant are given a time each; one that takes longer looks through the
-newest rows alone, or is left out. What is told then is "at least". Source: docs/decisions/0117.
+newest rows alone, or is left out. Its numbers are then "at least". Source: docs/decisions/0117.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from gateway.backoffice.kit.time_limit import PageTooSlowError, limit_page_time
 from gateway.core import clock
-from gateway.personal_data.erasure import check_nothing_is_open, preview_found_rows
+from gateway.personal_data.erasure import check_nothing_is_open, report_found_rows
 from gateway.personal_data.people import KeyFinder, PersonSelector, find_person
 
 MAX_PREVIEW_S: Final = 10.0
@@ -59,7 +59,7 @@ def preview_erasure_in_part(selector: PersonSelector) -> dict[str, Any]:
         with limit_page_time(MAX_PREVIEW_S):
             person = find_person(selector, lookup)
             check_nothing_is_open(person)
-            report = preview_found_rows(person, lookup)
+            report = report_found_rows(person, lookup)
     except PageTooSlowError:
         pass  # not even that: the page says that nothing was counted
     return {**report, "atLeast": True, "cut": lookup.cut}

@@ -218,7 +218,7 @@ def list_erasure_requests(user: Any) -> list[WaitingRequest]:
             kind=_("Erase a shopper's data (approved, waits for the command)")
             if row.state == ErasureState.APPROVED
             else _("Erase a shopper's data"),
-            what=f"{row.get_kind_display()} {row.shown}",
+            subject=f"{row.get_kind_display()} {row.shown}",
             merchant=row.merchant.name,
             asked_by=row.asked_by_name,
             asked_at=row.asked_at,

@@ -23,7 +23,7 @@ from gateway.backoffice.personal_data.erasure_previews import preview_erasure_in
 from gateway.core import clock
 from gateway.core.masking import mask_note
 from gateway.models import ErasureRequest, Merchant
-from gateway.personal_data.erasure import ErasureConflictError, PersonStillActiveError, forget_person
+from gateway.personal_data.erasure import ErasureConflictError, PersonStillActiveError, erase_person
 from gateway.personal_data.export import export_person
 from gateway.personal_data.people import PersonNotFoundError, PersonSelector, mask_person_value, parse_person
 from gateway.timers.registry import Timer
@@ -114,8 +114,8 @@ def explain_decision_refusal(row: ErasureRequest, user: int) -> str:
 
 
 def approve_erasure(row: ErasureRequest, *, by: ErasureClerk) -> ErasureRequest:
-    """Erase what was asked for; what takes longer than a page may is left approved, for the command. Nobody approves
-    what was not shown: a request without a preview is given one first. Raises ErasureRefusedError; the request stays
+    """Erase what was asked for; what takes longer than a page may is left approved, for the command. A request without
+    a preview is given one first, so that nothing unseen is approved. Raises ErasureRefusedError; the request stays
     then."""
     if why := explain_decision_refusal(row, by.user):
         raise ErasureRefusedError(why)
@@ -138,7 +138,7 @@ def approve_erasure(row: ErasureRequest, *, by: ErasureClerk) -> ErasureRequest:
 
 def carry_out_erasure(row: ErasureRequest) -> dict[str, Any]:
     """Erase, at the command line, what two people asked for and approved; returns the report. Raises
-    ErasureRefusedError for a request that is not approved, and what forget_person raises."""
+    ErasureRefusedError for a request that is not approved, and what erase_person raises."""
     if row.state != ErasureState.APPROVED:
         raise ErasureRefusedError(f"the request is not approved: {row.get_state_display()}")
     if is_erasure_lapsed(row, clock.real_now()):
@@ -147,7 +147,7 @@ def carry_out_erasure(row: ErasureRequest) -> dict[str, Any]:
     selector = parse_person(row.merchant, row.kind, row.value)
     by = audit_log.COMMAND_LINE_ACTOR
     with transaction.atomic():
-        report = forget_person(selector, by=by)
+        report = erase_person(selector, by=by)
         approved = ErasureRequest.objects.filter(pk=row.pk, state=ErasureState.APPROVED)
         if not approved.update(state=ErasureState.DONE, value="", report=report):
             raise ErasureRefusedError("the request was rejected or withdrawn meanwhile")
@@ -226,7 +226,7 @@ def export_within_page(selector: PersonSelector) -> dict[str, Any]:
 def _forget(selector: PersonSelector, by: ErasureClerk, *, dry_run: bool) -> dict[str, Any]:
     try:
         with limit_page_time(MAX_ERASURE_PAGE_S):
-            return forget_person(selector, by=by.actor, dry_run=dry_run)
+            return erase_person(selector, by=by.actor, dry_run=dry_run)
     except PageTooSlowError:
         raise ErasureTooSlowError from None
     except PersonStillActiveError as fault:

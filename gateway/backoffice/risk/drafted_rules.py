@@ -13,15 +13,15 @@ from typing import Any, Final
 from django.contrib.sessions.backends.base import SessionBase
 
 DRAFTS_SESSION_KEY: Final = "drafted_rules"
-MAX_KEPT_DRAFTS: Final = 24
+MAX_STORED_DRAFTS: Final = 24
 """Drafts of one session; older ones are forgotten."""
 
 
-def keep_draft(session: SessionBase, rule: Mapping[str, Any]) -> str:
-    """Keep a rule; returns its name for an address."""
+def store_draft(session: SessionBase, rule: Mapping[str, Any]) -> str:
+    """Store a drafted rule in the session; returns its name for an address."""
     kept: dict[str, Any] = session.get(DRAFTS_SESSION_KEY, {})
     name = next((name for name, one in kept.items() if one == rule), None) or secrets.token_urlsafe(9)
-    session[DRAFTS_SESSION_KEY] = dict(list({**kept, name: rule}.items())[-MAX_KEPT_DRAFTS:])
+    session[DRAFTS_SESSION_KEY] = dict(list({**kept, name: rule}.items())[-MAX_STORED_DRAFTS:])
     return name
 
 

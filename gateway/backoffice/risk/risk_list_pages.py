@@ -35,7 +35,7 @@ class ConfiguredRiskPage(RiskTrialFormPage):
 
     channel_path = None
 
-    def value(self, row: Any, form: forms.ModelForm[Any]) -> dict[str, Any]:
+    def build_section_value(self, row: Any, form: forms.ModelForm[Any]) -> dict[str, Any]:
         """The row as the section's value."""
         raise NotImplementedError
 
@@ -44,14 +44,14 @@ class ConfiguredRiskPage(RiskTrialFormPage):
             raise PermissionDenied
         target = ConfigurationTarget(merchant=obj.merchant, channel=None)
         try:
-            apply_configuration(target, {"risk": self.value(obj, form)}, by=actor_from_request(request))
+            apply_configuration(target, {"risk": self.build_section_value(obj, form)}, by=actor_from_request(request))
         except d.InvalidDocumentError as fault:  # somebody else changed a list or a set meanwhile
             raise PermissionDenied(str(fault)) from None
-        found = self.kept(obj, form)
+        found = self.load_saved_row(obj, form)
         obj.pk, obj._state.adding = found.pk, False
         obj.refresh_from_db()
 
-    def kept(self, obj: Any, form: forms.ModelForm[Any]) -> Any:
+    def load_saved_row(self, obj: Any, form: forms.ModelForm[Any]) -> Any:
         """The row as it was saved."""
         raise NotImplementedError
 
@@ -115,7 +115,7 @@ class RiskListForm(RiskTrialForm):
             self.add_error("name", _("There is such a list already; change that one."))
         return found
 
-    def tried(self) -> TrialInput:
+    def build_trial_input(self) -> TrialInput:
         chosen = next(row for row in self._sets if row.key == self.cleaned_data["trial_set"])
         document = self.document()
         return TrialInput(
@@ -163,10 +163,10 @@ class RiskListAdmin(ConfiguredRiskPage):
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         return ("values",) if obj is None else ("merchant", "name", "values")
 
-    def value(self, row: RiskList, form: forms.ModelForm[Any]) -> dict[str, Any]:
+    def build_section_value(self, row: RiskList, form: forms.ModelForm[Any]) -> dict[str, Any]:
         return {"lists": [form.document()]}  # type: ignore[attr-defined]
 
-    def kept(self, obj: RiskList, form: forms.ModelForm[Any]) -> RiskList:
+    def load_saved_row(self, obj: RiskList, form: forms.ModelForm[Any]) -> RiskList:
         return RiskList.objects.get(merchant=obj.merchant, name=form.document()["name"])  # type: ignore[attr-defined]
 
     @display(description=gettext_lazy("entries"), ordering="counted")

@@ -126,7 +126,7 @@ class RiskSetForm(RiskTrialForm):
         for name, several in parts.items():
             composite_field.add_input_errors(self, name, several, "" if name == "scores" else name)
 
-    def tried(self) -> TrialInput:
+    def build_trial_input(self) -> TrialInput:
         return TrialInput(
             merchant=self.cleaned_data.get("merchant") or self.instance.merchant, document=self.document()
         )
@@ -176,10 +176,10 @@ class RiskSetAdmin(ConfiguredRiskPage):
         name = request.GET.get("draft") if request.method == "GET" else None
         return find_draft(request.session, name) if name else None
 
-    def value(self, row: RiskSet, form: forms.ModelForm[Any]) -> dict[str, Any]:
+    def build_section_value(self, row: RiskSet, form: forms.ModelForm[Any]) -> dict[str, Any]:
         return {"sets": [form.document()]}  # type: ignore[attr-defined]
 
-    def kept(self, obj: RiskSet, form: forms.ModelForm[Any]) -> RiskSet:
+    def load_saved_row(self, obj: RiskSet, form: forms.ModelForm[Any]) -> RiskSet:
         return RiskSet.objects.get(merchant=obj.merchant, key=form.document()["key"])  # type: ignore[attr-defined]
 
     @display(description=gettext_lazy("title"))

@@ -98,7 +98,7 @@ class RiskTrialForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic a
         since, until = self.cleaned_data["trial_from"], self.cleaned_data["trial_to"]
         return _to_midnight(since), _to_midnight(until + timedelta(days=1))
 
-    def tried(self) -> TrialInput:
+    def build_trial_input(self) -> TrialInput:
         """The input of the trial; the form must be valid."""
         raise NotImplementedError
 
@@ -132,7 +132,7 @@ class RiskTrialFormPage(MerchantPage):
         form = cast(RiskTrialForm, self.get_form(request, row, change=row is not None)(request.POST, instance=row))
         if not form.is_valid():
             return None
-        tried = form.tried()
+        tried = form.build_trial_input()
         self.require_trial_permission(request, tried.merchant)
         since, until = form.period()
         wanted = TrialRequest(

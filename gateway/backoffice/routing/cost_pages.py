@@ -97,7 +97,7 @@ class AcquirerCostAdmin(MerchantPage):
     merchant_path, channel_path = "account__channel__merchant", "account__channel"
     form = AcquirerCostForm
     nothing = gettext_lazy("Without costs no routing rule can choose the cheapest account.")
-    list_display = ("account", "applies_to", "pricing", "in_percent", "in_money", "valid_from", "holds")
+    list_display = ("account", "applies_to", "pricing", "in_percent", "in_money", "valid_from", "validity")
     list_select_related = ("account",)
     list_filter = ("account", "pricing")
     search_fields = ("account__name", "account__acquirer_merchant_id", "brand")
@@ -128,7 +128,7 @@ class AcquirerCostAdmin(MerchantPage):
         return f"{fixed} {row.currency}" if fixed else "–"
 
     @display(description=gettext_lazy("holds"))
-    def holds(self, row: Any) -> str:
+    def validity(self, row: Any) -> str:
         if row.valid_from > clock.real_now().date():
             return _("not yet")
         return _("replaced") if row.is_replaced else _("now")

@@ -283,7 +283,7 @@ class RoutingRuleAdmin(MerchantPage):
     nothing = gettext_lazy(
         "Without a rule a payment goes to the first account of its channel that takes its brand and currency."
     )
-    list_display = ("name", "channel", "when", "goes_to", "active", "position")
+    list_display = ("name", "channel", "condition_text", "target_text", "active", "position")
     list_select_related = ("channel",)
     list_filter = ("channel", "active")
     search_fields = ("name", "channel__name")
@@ -311,7 +311,7 @@ class RoutingRuleAdmin(MerchantPage):
         return () if obj is None else ("channel",)
 
     @display(description=gettext_lazy("when"))
-    def when(self, row: RoutingRule) -> str:
+    def condition_text(self, row: RoutingRule) -> str:
         lists = (
             (_("brands"), row.brands),
             ("BIN", row.bins),
@@ -331,7 +331,7 @@ class RoutingRuleAdmin(MerchantPage):
         return "; ".join(found) or _("always")
 
     @display(description=gettext_lazy("goes to"))
-    def goes_to(self, row: RoutingRule) -> str:
+    def target_text(self, row: RoutingRule) -> str:
         accounts = ", ".join(f"{one.account} ({one.weight})" for one in row.targets.all())
         if row.choose_by:
             accounts = f"{row.get_choose_by_display()}: {accounts}"

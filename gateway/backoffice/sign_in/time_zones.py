@@ -26,7 +26,7 @@ def read_zone(user: Any) -> str:
 
 
 def store_zone(user: Any, name: str) -> bool:
-    """Keep the user's zone; '' for UTC. False for a name that is no zone: then nothing is kept."""
+    """Store the user's zone; '' for UTC. False for a name that is no zone: then nothing is stored."""
     if name and name != "UTC" and name not in ZONES:
         return False
     kept = "" if name == "UTC" else name

@@ -140,13 +140,13 @@ class WebhookEndpointAdmin(MerchantPage):
         offered = list_endpoint_owners(request, ADD_ENDPOINT_PERMISSION)
         form = EndpointForm(request.POST or None, offered=offered.rows, initial={"kinds": list(DEFAULT_WEBHOOK_KINDS)})
         if request.method == "POST" and form.is_valid():
-            chosen, whose = form.cleaned_data, form.whose
+            chosen, owner = form.cleaned_data, form.owner
             try:
                 row, secret = endpoints.create_endpoint(
-                    whose.merchant,
+                    owner.merchant,
                     chosen["url"],
                     by=actor_from_request(request),
-                    channel=whose.channel,
+                    channel=owner.channel,
                     mode=chosen["mode"],
                     wrapper=chosen["wrapper"],
                     kinds=chosen["kinds"],

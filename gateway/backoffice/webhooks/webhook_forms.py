@@ -146,7 +146,7 @@ class EndpointForm(forms.Form):
             chosen.choices = [(key, name) for key, name, _whose in offered]
 
     @property
-    def whose(self) -> EndpointOwner:
+    def owner(self) -> EndpointOwner:
         return self._places[self.cleaned_data["place"]]
 
     def clean_secret(self) -> Secret | None:

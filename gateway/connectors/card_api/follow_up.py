@@ -42,7 +42,7 @@ def capture_intent(question: CardApiOperation) -> AcquirerReply:
             return reply_from_failure(question, marked, sent, moves_money=False)
     again = setup.multicapture
     if again and not mapping.is_last_capture(request):
-        # To a card that allows one capture only, the processor refuses the word that another will follow.
+        # For a card that allows one capture only, the processor refuses a capture that announces another.
         lookup = question.session.get(path, [("expand[]", "latest_charge")])
         if lookup.kind is not CallVerdict.DONE:
             return _reply_to_failed_lookup(question, lookup)

@@ -169,7 +169,7 @@ def _note_message_head(
 
 
 def _orders_first(words: Iterator[StatementEntry]) -> Iterator[StatementEntry]:
-    """Move what is said of a whole file behind its orders' entries: an order's own word takes precedence."""
+    """Move the entry of a whole file behind those of its orders: an order's own entry takes precedence."""
     whole: StatementEntry | None = None
     for one in words:
         if not one.file or one.entry_type is EntryType.ACCEPTED:
@@ -256,7 +256,7 @@ def _apply_to_batch(one: StatementEntry, taken: _IntakeResult) -> None:
     gone = (BankOrder.State.REJECTED, BankOrder.State.WITHDRAWN)
     orders = BankOrder.objects.filter(batch=one.batch).exclude(state__in=gone)
     if one.rest:
-        # The message has its word on those that it names; what was booked meanwhile, it can hardly mean.
+        # The message has entries of their own for those that it names, and cannot mean what was booked meanwhile.
         _move_orders(orders.filter(state=BankOrder.State.FILED), one, taken)
         return
     if not orders.exists():
@@ -274,7 +274,7 @@ def _apply_to_batch(one: StatementEntry, taken: _IntakeResult) -> None:
 
 def _move_orders(orders: QuerySet[BankOrder], one: StatementEntry, taken: _IntakeResult) -> None:
     """Move each order by the state in which its lock finds it, but those that the entry spares: a status of a reversal
-    or a request names the order behind it. One that is called pending then waits for a word of its own."""
+    or a request names the order behind it. One that is reported as pending then waits for a status of its own."""
     for payment, behind in list(orders.order_by("payment").values_list("pk", "original_payment")):
         if payment in one.spared or behind in one.spared:
             if not one.spared.get(payment, True):

@@ -28,15 +28,15 @@ class MandateEffect(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BankReason:
-    """``declined``: code of a payment that was never booked; ``returned``: code of a chargeback. ``again``: a schedule
-    may present the collection again after some days (gateway.scheduling.dunning)."""
+    """``declined``: code of a payment that was never booked; ``returned``: code of a chargeback.
+    ``may_be_presented_again``: by a schedule, after some days (gateway.scheduling.dunning)."""
 
     code: str
     meaning: str
     declined: str
     returned: str
     mandate: MandateEffect = MandateEffect.NONE
-    again: bool = False
+    may_be_presented_again: bool = False
 
 
 def _row(
@@ -46,15 +46,22 @@ def _row(
     returned: str,
     mandate: MandateEffect = MandateEffect.NONE,
     *,
-    again: bool = False,
+    may_be_presented_again: bool = False,
 ) -> BankReason:
-    return BankReason(code=code, meaning=meaning, declined=declined, returned=returned, mandate=mandate, again=again)
+    return BankReason(
+        code=code,
+        meaning=meaning,
+        declined=declined,
+        returned=returned,
+        mandate=mandate,
+        may_be_presented_again=may_be_presented_again,
+    )
 
 
 _BLOCK, _END = MandateEffect.BLOCK, MandateEffect.END
 
 
-UNLISTED_REASON: Final = _row("", noop("no reason known"), "800.100.100", "000.100.200", again=True)
+UNLISTED_REASON: Final = _row("", noop("no reason known"), "800.100.100", "000.100.200", may_be_presented_again=True)
 BANK_REASONS: Final[Mapping[str, BankReason]] = MappingProxyType(
     {
         row.code: row
@@ -68,9 +75,15 @@ BANK_REASONS: Final[Mapping[str, BankReason]] = MappingProxyType(
             _row("AG01", noop("direct debits are forbidden on this account"), "800.100.208", "000.100.208", _BLOCK),
             _row("AG02", noop("operation or sequence type wrong"), "800.100.156", "000.100.229"),
             _row("AM01", noop("amount is zero"), "800.100.177", "000.100.210"),
-            _row("AM02", noop("amount is above the most allowed"), "800.100.162", "000.100.210", again=True),
+            _row(
+                "AM02",
+                noop("amount is above the most allowed"),
+                "800.100.162",
+                "000.100.210",
+                may_be_presented_again=True,
+            ),
             _row("AM03", noop("currency is not taken"), "800.100.173", "000.100.210"),
-            _row("AM04", noop("not enough money"), "800.100.203", "000.100.203", again=True),
+            _row("AM04", noop("not enough money"), "800.100.203", "000.100.203", may_be_presented_again=True),
             _row("AM05", noop("collected twice"), "800.110.100", "000.100.224"),
             _row("AM09", noop("amount is not as agreed"), "800.100.174", "000.100.210"),
             _row("AM10", noop("sum of the file is wrong"), "800.100.156", "000.100.229"),
@@ -85,7 +98,7 @@ BANK_REASONS: Final[Mapping[str, BankReason]] = MappingProxyType(
             _row("DNOR", noop("debtor's bank takes no part"), "800.100.208", "000.100.201"),
             _row("DT01", noop("date is not valid"), "800.100.156", "000.100.229"),
             _row("DUPL", noop("sent twice"), "800.110.100", "000.100.224"),
-            _row("ED05", noop("settlement failed"), "800.100.152", "000.100.226", again=True),
+            _row("ED05", noop("settlement failed"), "800.100.152", "000.100.226", may_be_presented_again=True),
             _row("FF01", noop("file's format is wrong"), "800.100.156", "000.100.229"),
             _row("FF05", noop("kind of direct debit is wrong"), "800.100.156", "000.100.229"),
             _row("FOCR", noop("returned after a request to cancel"), "100.396.201", "000.100.207"),
@@ -98,7 +111,7 @@ BANK_REASONS: Final[Mapping[str, BankReason]] = MappingProxyType(
             _row("MD07", noop("the debtor has died"), "800.100.213", "000.100.202", _END),
             _row("MS02", noop("the debtor says no, without a reason"), "800.100.206", "000.100.206", _BLOCK),
             # Where banks may not tell that money is short, for data protection, it stands for AM04 (EPC 173-14).
-            _row("MS03", noop("no reason told"), "800.100.200", "000.100.200", again=True),
+            _row("MS03", noop("no reason told"), "800.100.200", "000.100.200", may_be_presented_again=True),
             _row("NARR", noop("reason in words"), "800.100.200", "000.100.200"),
             _row("RC01", noop("bank identifier wrong"), "100.200.103", "000.100.201"),
             _row("RC04", noop("bank identifier wrong"), "100.200.103", "000.100.201"),
@@ -109,8 +122,8 @@ BANK_REASONS: Final[Mapping[str, BankReason]] = MappingProxyType(
             _row("RR04", noop("regulation"), "800.100.168", "000.100.208", _BLOCK),
             _row("SL01", noop("the debtor's bank offers a block that refused"), "800.100.208", "000.100.205", _BLOCK),
             _row("SVNR", noop("service was not rendered"), "800.100.206", "000.100.223"),
-            _row("TECH", noop("technical fault"), "800.100.152", "000.100.299", again=True),
-            _row("TM01", noop("after the bank's cut-off"), "800.100.152", "000.100.229", again=True),
+            _row("TECH", noop("technical fault"), "800.100.152", "000.100.299", may_be_presented_again=True),
+            _row("TM01", noop("after the bank's cut-off"), "800.100.152", "000.100.229", may_be_presented_again=True),
         )
     }
 )

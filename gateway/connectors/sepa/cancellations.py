@@ -74,33 +74,33 @@ known."""
 _State = BankOrder.State
 
 
-def is_cancellable(behind: BankOrder, creditor: Creditor, now: datetime) -> bool:
-    """Whether the bank can still be asked to cancel the collection ``behind``: it has the file, and its day has not
+def is_cancellable(target: BankOrder, creditor: Creditor, now: datetime) -> bool:
+    """Whether the bank can still be asked to cancel the collection ``target``: it has the file, and its day has not
     come."""
-    filed = behind.kind == BankFile.Kind.COLLECT and behind.state == _State.FILED
-    return creditor.cancels and filed and _is_before_its_day(behind, now.astimezone(creditor.zone).date())
+    filed = target.kind == BankFile.Kind.COLLECT and target.state == _State.FILED
+    return creditor.cancels and filed and _is_before_its_day(target, now.astimezone(creditor.zone).date())
 
 
-def can_be_sent(behind: BankOrder, today: date) -> bool:
+def can_be_sent(target: BankOrder, today: date) -> bool:
     """Whether a request is decided about now: the bank has the file of its order, or it is too late to wait."""
-    delivered = behind.file is not None and behind.file.state == BankFile.State.DELIVERED
-    return delivered or not _is_before_its_day(behind, today)
+    delivered = target.file is not None and target.file.state == BankFile.State.DELIVERED
+    return delivered or not _is_before_its_day(target, today)
 
 
-def find_state_without_bank(behind: BankOrder | None, today: date) -> tuple[BankOrder.State, str] | None:
+def find_state_without_bank(target: BankOrder | None, today: date) -> tuple[BankOrder.State, str] | None:
     """State and reason of a request that need not be sent any more; None for one that the bank has to be asked."""
-    if behind is None:
+    if target is None:
         return _State.REJECTED, ""
-    if (settled := find_settled_state(behind)) is not None:
+    if (settled := find_settled_state(target)) is not None:
         return settled, ""
-    is_late = behind.kind == BankFile.Kind.COLLECT and not _is_before_its_day(behind, today)
+    is_late = target.kind == BankFile.Kind.COLLECT and not _is_before_its_day(target, today)
     return (_State.REJECTED, AFTER_CUT_OFF) if is_late else None
 
 
-def find_settled_state(behind: BankOrder) -> BankOrder.State | None:
-    """What the request about ``behind`` is by the state of that order, whether the bank answers it or not; None while
+def find_settled_state(target: BankOrder) -> BankOrder.State | None:
+    """What the request about ``target`` is by the state of that order, whether the bank answers it or not; None while
     only the bank can decide. A transfer may be given back long after it was booked."""
-    return _SETTLED_REQUESTS.get((BankFile.Kind(behind.kind), _State(behind.state)))
+    return _SETTLED_REQUESTS.get((BankFile.Kind(target.kind), _State(target.state)))
 
 
 _SETTLED_REQUESTS: Final[Mapping[tuple[BankFile.Kind, BankOrder.State], BankOrder.State]] = MappingProxyType(
@@ -178,25 +178,25 @@ def render_cancellation_file(file: BankFile, orders: Sequence[BankOrder], name: 
         total = sum((order.amount for order, _ in pairs), start=Decimal(0))
         add_element(part, "CtrlSum", format_amount(total))
         add_element(part, "PmtInfCxl", "false")
-        for order, behind in pairs:
-            _add_transaction(part, order, behind, name, creditor["schema"])
+        for order, target in pairs:
+            _add_transaction(part, order, target, name, creditor["schema"])
     return render_xml_message(root)
 
 
-def _add_transaction(part: ElementTree.Element, order: BankOrder, behind: BankOrder, name: str, schema: str) -> None:
+def _add_transaction(part: ElementTree.Element, order: BankOrder, target: BankOrder, name: str, schema: str) -> None:
     one = add_element(part, "TxInf")
     add_element(one, "CxlId", order.payment.hex)
-    add_element(one, "OrgnlEndToEndId", behind.payment.hex)
-    add_element(one, "OrgnlInstdAmt", format_amount(behind.amount)).set("Ccy", behind.currency)
-    assert behind.due_on is not None
+    add_element(one, "OrgnlEndToEndId", target.payment.hex)
+    add_element(one, "OrgnlInstdAmt", format_amount(target.amount)).set("Ccy", target.currency)
+    assert target.due_on is not None
     executed = "OrgnlReqdExctnDt" if schema in WITH_PLAIN_DATE else "OrgnlReqdExctnDt/Dt"
-    is_transfer = behind.kind == BankFile.Kind.PAY
-    add_element(one, executed if is_transfer else "OrgnlReqdColltnDt", behind.due_on.isoformat())
+    is_transfer = target.kind == BankFile.Kind.PAY
+    add_element(one, executed if is_transfer else "OrgnlReqdColltnDt", target.due_on.isoformat())
     reason = add_element(one, "CxlRsnInf")
     add_element(reason, "Orgtr/Nm", name)
     code = order.recall_reason or REQUESTED_BY_CUSTOMER
     add_element(reason, "Rsn/Cd" if code in CLOSED_REASONS.get(schema, {code}) else "Rsn/Prtry", code)
 
 
-def _is_before_its_day(behind: BankOrder, today: date) -> bool:
-    return behind.due_on is not None and today < behind.due_on
+def _is_before_its_day(target: BankOrder, today: date) -> bool:
+    return target.due_on is not None and today < target.due_on

@@ -32,12 +32,12 @@ NO_REASON_GIVEN: Final = "MS02"
 """The reason sent: the customer names none. A booking without a reason, or with this one, is the reversal's."""
 
 
-def is_reversible(behind: BankOrder, creditor: Creditor, now: datetime) -> bool:
-    """Whether the next file of the account is in time to reverse the collection ``behind``."""
-    if not creditor.reverses or behind.state != BankOrder.State.BOOKED or behind.file is None or behind.due_on is None:
+def is_reversible(target: BankOrder, creditor: Creditor, now: datetime) -> bool:
+    """Whether the next file of the account is in time to reverse the collection ``target``."""
+    if not creditor.reverses or target.state != BankOrder.State.BOOKED or target.file is None or target.due_on is None:
         return False
     run = creditor.next_run(now).astimezone(creditor.zone).date()
-    return run <= target_calendar.target_day_after(behind.due_on, REVERSAL_TARGET_DAYS)
+    return run <= target_calendar.target_day_after(target.due_on, REVERSAL_TARGET_DAYS)
 
 
 def find_original_orders(orders: Sequence[BankOrder]) -> dict[UUID, BankOrder]:
@@ -90,20 +90,20 @@ def render_reversal_file(file: BankFile, orders: Sequence[BankOrder], name: str)
     parts: dict[str, ElementTree.Element] = {}
     for order in orders:
         assert order.original_payment is not None
-        behind = collections[order.original_payment]
+        target = collections[order.original_payment]
         if order.batch not in parts:
             part = parts[order.batch] = add_element(message, "OrgnlPmtInfAndRvsl")
             add_element(part, "RvslPmtInfId", order.batch)
-            add_element(part, "OrgnlPmtInfId", behind.batch)
-        _add_transaction(parts[order.batch], order, behind, name)
+            add_element(part, "OrgnlPmtInfId", target.batch)
+        _add_transaction(parts[order.batch], order, target, name)
     return render_xml_message(root)
 
 
-def _add_transaction(part: ElementTree.Element, order: BankOrder, behind: BankOrder, name: str) -> None:
+def _add_transaction(part: ElementTree.Element, order: BankOrder, target: BankOrder, name: str) -> None:
     one = add_element(part, "TxInf")
     add_element(one, "RvslId", order.payment.hex)
-    add_element(one, "OrgnlEndToEndId", behind.payment.hex)
-    for tag, amount in (("OrgnlInstdAmt", behind.amount), ("RvsdInstdAmt", order.amount)):
+    add_element(one, "OrgnlEndToEndId", target.payment.hex)
+    for tag, amount in (("OrgnlInstdAmt", target.amount), ("RvsdInstdAmt", order.amount)):
         add_element(one, tag, format_amount(amount)).set("Ccy", order.currency)
     add_element(one, "ChrgBr", "SLEV")
     reason = add_element(one, "RvslRsnInf")

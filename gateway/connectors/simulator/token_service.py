@@ -94,7 +94,7 @@ def find_token_decline(found: TokenizedCard, account: ClearAccount, payment: str
 
 
 class SimulatedTokenService:
-    """The token service of the test environment. It knows no state: what happens to a token later is told by
+    """The token service of the test environment. It has no state: later events of a token are made by
     POST /v1/test/network-tokens/{id}."""
 
     def provision(self, request: ProvisionRequest) -> ProvisionedToken:

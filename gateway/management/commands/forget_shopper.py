@@ -23,9 +23,9 @@ from gateway.personal_data.erasure import (
     REPEATED_MODELS,
     ErasureConflictError,
     PersonStillActiveError,
-    forget_again,
-    forget_person,
+    erase_person,
     is_report_sealed,
+    repeat_erasure,
 )
 from gateway.personal_data.export import dump_export, export_person
 from gateway.personal_data.people import (
@@ -84,7 +84,7 @@ def _act(options: dict[str, Any]) -> str:
         if options["export"] or options["dry_run"]:
             raise CommandError("--again takes neither --export nor --dry-run.")
         keys = _read_report(merchant, options["again"], may_be_changed=bool(alone))
-        return json.dumps(forget_again(merchant, keys, by=by, alone=alone), indent=2)
+        return json.dumps(repeat_erasure(merchant, keys, by=by, alone=alone), indent=2)
     selector = _read_selector(merchant, options)
     if options["export"]:
         if options["dry_run"]:
@@ -98,7 +98,7 @@ def _act(options: dict[str, Any]) -> str:
             "Erasing cannot be undone and takes two people: ask for it and approve it in the back office (Shoppers' "
             "data), which erases, or names --request. Where there is no second person: --alone with the reason."
         )
-    return json.dumps(forget_person(selector, by=by, dry_run=options["dry_run"], alone=alone), indent=2)
+    return json.dumps(erase_person(selector, by=by, dry_run=options["dry_run"], alone=alone), indent=2)
 
 
 def _find_request(text: str) -> ErasureRequest:

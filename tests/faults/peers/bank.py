@@ -183,7 +183,7 @@ class Bank:
     # --- the days -------------------------------------------------------------------------------------------------
 
     def _live(self) -> None:
-        """Days pass until nobody needs them any more."""
+        """Let days pass until every order has its end."""
         assert self._client is not None
         clock = Client(port=self._client.port, entity=self._client.entity, token=self._client.token)
         while not self._ended.is_set() or self.owed():

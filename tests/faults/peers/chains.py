@@ -38,7 +38,7 @@ class Habits:
 
 
 class Chains:
-    """One client that pays until it is told to stop."""
+    """One client that pays until it is stopped."""
 
     def __init__(self, client: Client, habits: Habits, *, order: str, seed: int) -> None:
         self._client, self._habits, self._order = client, habits, order

@@ -55,7 +55,7 @@ class HttpTap(Tap):
         return None
 
     def _keep_quiet(self, fault: str) -> None:
-        """Whoever asked hears nothing; the connection ends here at once, or when nobody waits any more."""
+        """Send no answer; the connection is closed at once, or when the client has given up."""
         if fault in (SILENT_BEFORE, SILENT_AFTER):
             time.sleep(self.misdeeds.late_s)
 

@@ -1,4 +1,4 @@
-"""What an ISO 8583 host was told and said, out of the tap's journal, held against our books. Pure."""
+"""Compares the messages of an ISO 8583 host, from the journal of its tap, with our payments. Pure."""
 
 from __future__ import annotations
 

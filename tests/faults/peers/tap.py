@@ -1,4 +1,4 @@
-"""A door in front of a processor: it can be shut and opened, and whoever comes in is served by a thread."""
+"""A proxy in front of a processor that can be shut and opened; each connection is served by a thread."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Tap:
         self._listener.start()
 
     def shut(self) -> None:
-        """Nobody listens, and whoever is connected is hung up on: the machine is gone."""
+        """Stop listening and close all connections, as if the machine were gone."""
         door, self._door = self._door, None
         if door is not None and self._listener is not None:
             with contextlib.suppress(OSError):

@@ -1,5 +1,5 @@
-"""A server that has become a standby refuses what writes: it is let go, and nobody is told that we broke.
-Source: docs/decisions/0124."""
+"""A server that has become a standby refuses what writes: its connection is closed, and the answer is not an internal
+error. Source: docs/decisions/0124."""
 
 from __future__ import annotations
 

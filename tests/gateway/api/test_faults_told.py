@@ -1,4 +1,4 @@
-"""A fault that nobody foresaw, on a page of any kind: one line in the log, and its name on the page.
+"""An unexpected error, on a page of any kind: one line in the log, and its name on the page.
 
 Found in use: a 500 of the back office left nothing in any log.
 """

@@ -1,4 +1,4 @@
-"""Names that are not the specification's: those of known clients, and where ignored ones are told.
+"""Names that are not the specification's: those of known clients, and where ignored ones are named.
 
 Source: Part A, What the service does, 3; docs/decisions/0048-readings-of-names-booleans-and-pages.md.
 """

@@ -1,4 +1,4 @@
-"""Where money, files, keys and news are sent is changed only by whoever has shown a moment ago who they are."""
+"""Addresses to which money, files, keys and notifications go are changed only after a recent authentication."""
 
 from __future__ import annotations
 

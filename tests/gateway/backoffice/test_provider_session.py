@@ -1,4 +1,4 @@
-"""What is asked of the provider of single sign-on and what is kept of its answers; and whose an identity is.
+"""Calls to the provider of single sign-on, what is cached of its answers, and which user an identity belongs to.
 
 Source: docs/decisions/0051.
 """

@@ -1,4 +1,4 @@
-"""One queue for whoever decides: the page of approvals lists tokens, months and shoppers' data, too, to those who may
+"""One queue of approvals: the page lists tokens, months and shoppers' data, too, to those who may
 decide them and did not ask themselves."""
 
 from __future__ import annotations

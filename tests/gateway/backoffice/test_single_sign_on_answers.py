@@ -1,4 +1,4 @@
-"""Single sign-on with a provider that answers otherwise than it should: nobody comes in, and no page is a 500.
+"""Single sign-on with a provider whose answers are wrong: the sign-in is refused, and no page is a 500.
 
 Source: OpenID Connect Core 1.0, 3.1.3.7 and 5.3.2; Discovery 1.0, 4.3.
 """

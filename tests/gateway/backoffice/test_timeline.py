@@ -102,13 +102,13 @@ def test_a_soft_decline_and_the_challenge_after_it_are_told_in_their_order(shop:
 def test_a_decline_says_who_decided_and_that_no_money_moved(shop: Shop) -> None:
     """The why panel."""
     bank = told(shop.api.pay(card__number=NOT_VALID).id).why
-    assert (bank.who, bank.money) == (DecisionMaker.ISSUER, "No money moved.")
+    assert (bank.decided_by, bank.money) == (DecisionMaker.ISSUER, "No money moved.")
     assert bank.shopper
     assert "The acquirer's own code: 51" in bank.more
     ours = told(shop.api.follow(shop.api.pay().id, "RF", "500.00").id).why
-    assert ours.who is DecisionMaker.REQUEST
+    assert ours.decided_by is DecisionMaker.REQUEST
     invalid = told(shop.api.pay(card__number="4444444444444444").id).why
-    assert invalid.who is DecisionMaker.REQUEST
+    assert invalid.decided_by is DecisionMaker.REQUEST
 
 
 def test_a_payment_that_a_breaker_or_bulkhead_kept_back_says_so() -> None:
@@ -125,7 +125,7 @@ def test_an_approval_in_part_that_a_channel_does_not_take_is_told_as_its_setting
     """The bank approved: it is not the one who said no."""
     Channel.objects.filter(pk=shop.channel.pk).update(partial_approvals=Channel.PartialApprovals.DECLINE)
     ours = told(shop.api.pay(card__number="4000050000000007").id).why
-    assert (ours.who, ours.money) == (DecisionMaker.SETUP, "No money moved.")
+    assert (ours.decided_by, ours.money) == (DecisionMaker.SETUP, "No money moved.")
     assert ours.happened.startswith("The bank approved only a part of the amount")
     assert "Approved in part: approved for 46.00 of 92.00 EUR; the approval was reversed" in ours.more
 
@@ -145,7 +145,7 @@ def test_a_risk_rules_decline_names_the_rule(shop: Shop) -> None:
     answer = shop.api.pay()
     assert answer.status == 400, answer
     found = told(answer.id)
-    assert found.why.who is DecisionMaker.RISK
+    assert found.why.decided_by is DecisionMaker.RISK
     assert any("no large ones" in line for line in found.why.more)
     assert [moment.tone for moment in found.moments if moment.kind == "risk"] == ["bad"]
 

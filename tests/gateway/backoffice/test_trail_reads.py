@@ -1,4 +1,4 @@
-"""Who reads the audit trail stands in it. Source: PCI DSS 4.0.1, 10.2.1.3."""
+"""Reading the audit trail is recorded in it. Source: PCI DSS 4.0.1, 10.2.1.3."""
 
 from __future__ import annotations
 

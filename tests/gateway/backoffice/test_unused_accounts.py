@@ -1,4 +1,4 @@
-"""Accounts that nobody uses are switched off. Source: PCI DSS 4.0.1, 8.2.6; docs/decisions/0051."""
+"""Unused accounts are deactivated. Source: PCI DSS 4.0.1, 8.2.6; docs/decisions/0051."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The OpenAPI document: valid, complete, true to the parser, and unchanged unless somebody meant it.
+"""The OpenAPI document: valid, complete, true to the parser, and changed on purpose only.
 
 `UPDATE_SNAPSHOTS=1 python -m pytest tests/gateway/catalogue/test_openapi.py` writes the snapshot anew.
 """

@@ -594,7 +594,7 @@ def test_any_form_is_parsed_or_told_what_is_wrong(
         assert fault.message
         assert len(fault.name) <= 100
     for pair in everything:
-        catalogue.loggable(*pair)
+        catalogue.mask_pair_for_log(*pair)
 
 
 @given(body=some.binary(max_size=200))

@@ -1,4 +1,4 @@
-"""How long webhooks are kept against how long they are tried."""
+"""The retention of webhooks is longer than their retries."""
 
 from __future__ import annotations
 

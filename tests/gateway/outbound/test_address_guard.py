@@ -1,4 +1,5 @@
-"""No address that somebody else chose leads into our own network. Source: decisions, section 6; design goal R10."""
+"""No address that a merchant or client chose leads into our own network. Source: decisions, section 6; design goal
+R10."""
 
 from __future__ import annotations
 

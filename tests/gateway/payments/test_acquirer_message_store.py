@@ -1,4 +1,4 @@
-"""What is kept of a message to an acquirer: how it differs from the payment, and all of it comes back."""
+"""Stored acquirer messages: kept as the difference from the payment, and restored completely."""
 
 from __future__ import annotations
 

@@ -22,10 +22,10 @@ from gateway.payments import chain_amounts as sums
 from gateway.payments import store
 from gateway.payments.chain_amounts import Chain
 from gateway.payments.chain_states import (
-    KEPT_STATES,
+    STORED_CHAIN_STATES,
     ChainStatus,
     build_chain_status_condition,
-    is_found_by_row,
+    has_stored_state,
     mark_authorization_expired,
     resolve_chain_status,
 )
@@ -127,8 +127,8 @@ def listed(status: ChainStatus) -> list[str]:
 
 def test_every_state_has_an_example() -> None:
     assert set(EXAMPLES) == set(ChainStatus)
-    assert set(KEPT_STATES) < set(ChainStatus.values)
-    assert {each for each in ChainStatus if is_found_by_row(each)} < set(KEPT_STATES)
+    assert set(STORED_CHAIN_STATES) < set(ChainStatus.values)
+    assert {each for each in ChainStatus if has_stored_state(each)} < set(STORED_CHAIN_STATES)
 
 
 @pytest.mark.django_db

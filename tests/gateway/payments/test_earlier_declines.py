@@ -1,4 +1,4 @@
-"""What is answered when an authorization attempt was taken back: the issuer's word about the attempt before it."""
+"""The answer when an authorization attempt was voided: the issuer's decline of the attempt before it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""How long a key is kept, and for whom: to the moment, by token, method and path. Source: ruling D20."""
+"""The retention of idempotency keys, exact to the moment, and their scope: token, method and path. Source: ruling
+D20."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No card number and no security code stands anywhere in the database, nor in any answer.
+"""No card number and no security code is in clear anywhere in the database, nor in any answer.
 
 Source: design goals R8, R9; Part A, Card account; ruling D17.
 """

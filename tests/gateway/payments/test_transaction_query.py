@@ -1,4 +1,4 @@
-"""Pages that lose nothing while payments arrive, limits that are told, and plans that read no table whole.
+"""Pages that lose nothing while payments arrive, limits that are reported, and plans that read no table whole.
 
 Source: Part B, Query; rulings D6; goals P6; decision 0026.
 """

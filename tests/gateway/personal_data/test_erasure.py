@@ -1,4 +1,4 @@
-"""Forgetting a shopper: nothing of the person stands anywhere afterwards but what the report says.
+"""Erasure of a shopper: nothing of the person is stored afterwards but what the report names.
 
 Source: docs/decisions/0102; goals R8.
 """
@@ -42,7 +42,7 @@ from gateway.models import (
 from gateway.payments.authorization_expiry import expire_authorizations
 from gateway.payments.authorization_releases import release_authorizations
 from gateway.personal_data import erasure, people
-from gateway.personal_data.erasure import ErasureConflictError, PersonStillActiveError, forget_person
+from gateway.personal_data.erasure import ErasureConflictError, PersonStillActiveError, erase_person
 from gateway.personal_data.export import dump_export, export_person
 from gateway.personal_data.parameters import is_personal_parameter
 from gateway.personal_data.people import PersonNotFoundError, parse_person
@@ -95,7 +95,7 @@ def customer(name: str, email: str) -> dict[str, str]:
 
 
 def forget(shop: Shop, kind: str, value: str, **more: Any) -> dict[str, Any]:
-    return forget_person(parse_person(shop.merchant, kind, value), by=BY, **more)
+    return erase_person(parse_person(shop.merchant, kind, value), by=BY, **more)
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_a_follow_up_that_begins_meanwhile_stops_a_repetition(shop: Shop, monkey
 
     monkeypatch.setattr(erasure, "_delete_registrations", mark_meanwhile)
     with pytest.raises(PersonStillActiveError, match=paid.id):
-        erasure.forget_again(shop.merchant, {"gateway.Payment": [paid.id]}, by=BY)
+        erasure.repeat_erasure(shop.merchant, {"gateway.Payment": [paid.id]}, by=BY)
     assert Payment.objects.get(pk=UUID(paid.id)).means_sealed is not None
 
 
@@ -266,7 +266,7 @@ def test_a_refund_that_begins_after_the_rows_were_listed_stops_the_erasure(
 
     def begin() -> object:
         if again:
-            return erasure.forget_again(committed.merchant, {"gateway.Payment": [paid.id]}, by=BY)
+            return erasure.repeat_erasure(committed.merchant, {"gateway.Payment": [paid.id]}, by=BY)
         return forget(committed, "email", EMAIL)
 
     monkeypatch.setattr(erasure, "_erase_rows", refund_meanwhile)

@@ -229,7 +229,7 @@ def test_the_list_is_of_channels_in_the_users_scope(shop: Shop, stranger: Shop) 
 
 @pytest.mark.django_db
 def test_the_status_names_what_is_late(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guides, "STATUS_KEPT_S", float("inf"))
+    monkeypatch.setattr(guides, "STATUS_CACHE_S", float("inf"))
     guides._cached_status = None
     TimerRun.objects.all().delete()
     body = client.get("/docs/status.json").json()

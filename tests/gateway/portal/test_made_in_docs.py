@@ -1,4 +1,4 @@
-"""What stands in docs/ but is made of the code: tables, samples, a program. Nobody keeps it by hand.
+"""Parts of docs/ that are generated from the code, never written by hand: tables, samples, a program.
 
 `UPDATE_SNAPSHOTS=1 python -m pytest tests/gateway/portal/test_made_in_docs.py` writes it anew.
 """

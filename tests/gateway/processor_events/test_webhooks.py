@@ -718,12 +718,12 @@ def test_a_flagged_event_is_settled_by_a_person_or_acted_on_again(
     row = sender.tell("refund.created", refund["id"])
     assert "700.400.200" in office.get(page + "?state__exact=flagged").content.decode()
     refund["amount"] = 1_000
-    office.post(page, {"action": "again", "_selected_action": [str(row.pk)]})
+    office.post(page, {"action": "ask_again", "_selected_action": [str(row.pk)]})
     event_processing.process_due_events()
     row.refresh_from_db()
     assert (row.state, row.recorded) == (State.DONE, Payment.objects.get(payment_type="RF").pk)
     ProcessorEvent.objects.update(state=State.FLAGGED)
-    office.post(page, {"action": "settled", "_selected_action": [str(row.pk)]})
+    office.post(page, {"action": "mark_settled", "_selected_action": [str(row.pk)]})
     row.refresh_from_db()
     assert row.state == State.DONE
     actions = ["event acted on again", "event settled by hand"]

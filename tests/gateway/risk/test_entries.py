@@ -1,4 +1,4 @@
-"""What may stand in a list, field by field, from both sides of each rule. Source: docs/risk.md."""
+"""The entries that a risk list may have, field by field, from both sides of each rule. Source: docs/risk.md."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def is_retried(code: str) -> bool:
 def test_a_direct_debit_is_presented_again_for_reasons_that_allow_it_alone(row: BankReason) -> None:
     decision = dunning.decide_debit_dunning(row.declined, row.code)
     again = isinstance(decision, dunning.DunningRetry)
-    assert again == row.again == (row.code in MAY_BE_PRESENTED_AGAIN)
+    assert again == row.may_be_presented_again == (row.code in MAY_BE_PRESENTED_AGAIN)
     assert not (again and row.mandate is not MandateEffect.NONE)
 
 

@@ -1,4 +1,5 @@
-"""Runs of jobs: once and only once, whoever dies; what follows a decline; what is missed, skipped or cannot be charged.
+"""Runs of jobs: once and only once, whichever process dies; what follows a decline; what is missed, skipped or cannot
+be charged.
 
 Source: Part B, Scheduling; docs/decisions/0022; goals R1.
 """

@@ -1,4 +1,4 @@
-"""Which open authentications a tick ends, and when the earliest is due: the same rows told in two ways."""
+"""Which open authentications a tick ends, and when the earliest is due: the same rows by two statements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""3-D Secure and what is kept: a card stored by a challenged payment, and a stored card that is challenged."""
+"""3-D Secure and stored cards: a card stored by a challenged payment, and a stored card that is challenged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What timers claim: by whose clock, of which merchant, while nobody has a lease, the longest due first.
+"""What timers claim: by whose clock, of which merchant, without a running lease, the longest due first.
 
 One table of claims, so that each is asked every question. Source: docs/time.md.
 """

@@ -1,4 +1,4 @@
-"""A processor of a few lines: what it answers is written down beforehand, what it was asked is kept."""
+"""A processor of a few lines: its answers are given beforehand, and it records the requests."""
 
 from __future__ import annotations
 

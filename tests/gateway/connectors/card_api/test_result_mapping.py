@@ -1,4 +1,5 @@
-"""The processor's words and what they mean here: every row known, every other word with a defined answer. Ruling D9."""
+"""The mapping of the processor's codes to result codes: every row, and every code that is not in the table. Ruling
+D9."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A merchant's payments with testMode=EXTERNAL, and what stands in the processor's books.; ruling D18."""
+"""A merchant's payments with testMode=EXTERNAL, compared with what the processor booked. Source: ruling D18."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Links to ISO 8583 hosts: frames, correlation, sign-on, echo, reconnecting, and what comes that nobody waits for."""
+"""Links to ISO 8583 hosts: frames, correlation, sign-on, echo, reconnecting, and messages that no request waits for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What banks send: taken in once, whole or not at all, and hostile XML is refused with a word."""
+"""What banks send: taken in once, whole or not at all, and hostile XML is refused with a reason."""
 
 from __future__ import annotations
 

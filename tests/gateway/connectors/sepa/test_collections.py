@@ -1,4 +1,4 @@
-"""Direct debits through the API, from the question to the bank's word. Source: Part A, Bank account; A20."""
+"""Direct debits through the API, from the request to the bank's status. Source: Part A, Bank account; A20."""
 
 from __future__ import annotations
 

@@ -17,7 +17,8 @@ def test_the_page_lists_every_reason_as_it_is() -> None:
     rows = [head, "|---|---|---|---|---|"]
     for row in (*BANK_REASONS.values(), UNLISTED_REASON):
         name = f"`{row.code}` {row.meaning}" if row.code else "any other"
-        rows.append(f"| {name} | `{row.declined}` | `{row.returned}` | {row.mandate} | {'yes' if row.again else ''} |")
+        again = "yes" if row.may_be_presented_again else ""
+        rows.append(f"| {name} | `{row.declined}` | `{row.returned}` | {row.mandate} | {again} |")
     before, told, after = re.split("(?<=writes them -->\n)|(?=<!-- end of the reasons)", PAGE.read_text())
     if os.environ.get("UPDATE_SNAPSHOTS"):
         PAGE.write_text(before + "\n".join(rows) + "\n" + after)
