@@ -54,9 +54,14 @@ from gateway.personal_data.payment_archiving import GOES_WITH_CHAIN, KEEPS_CHAIN
 from gateway.personal_data.people import PersonNotFoundError, find_person, parse_person
 from gateway.personal_data.table import PAYMENTS, PERSONAL_DATA, Erasing
 from reporting.approvals.figures import ApprovalPeriod, compute_figures, count_chosen
+from reporting.approvals.gains import list_gains
+from reporting.approvals.second_acquirers import compute_cascades, compute_chances
+from reporting.approvals.waterfall import compute_waterfalls
 from reporting.models import ClearingInstitute
 from reporting.month_end.statement import MISSING_PART, MonthScope, build_statement, list_part
 from tests.checkout.test_payment_links import create, pay_link
+from tests.reporting.test_approval_rates import START, period, write_payments
+from tests.reporting.test_second_acquirers import CASCADED, FURTHER, not_honoured
 from tests.support import books
 from tests.support.client import Answer
 from tests.support.clock import jump
@@ -581,6 +586,7 @@ def test_no_report_changes_when_a_chain_is_archived(shop: Shop, monkeypatch: pyt
             [list_part(month, "booked", "EUR", None, 10) for month in months],
             [compute_figures(whole, by) for by in ("all", "brand", "acquirer", "day", "cardType")],
             count_chosen(whole),
+            compute_waterfalls(whole),
         ]
 
     def read_lines() -> list[dict[str, Any]]:
@@ -591,6 +597,8 @@ def test_no_report_changes_when_a_chain_is_archived(shop: Shop, monkeypatch: pyt
     before, lines_before = read(), read_lines()
     assert before[1][0].ids == [(missing.pk, Decimal("-15.00"))]
     assert before[4] == 3
+    (fall,) = before[5]
+    assert {row.reason: row.money for row in fall.rows if row.lost} == {"returned": Decimal(50), "unsettled": Decimal(15)}
     assert later(monkeypatch) == 5
     assert hot() == set()
     assert read() == before
@@ -601,6 +609,50 @@ def test_no_report_changes_when_a_chain_is_archived(shop: Shop, monkeypatch: pyt
     lines = f"/admin/reporting/monthclosing/month/{shop.merchant.pk.hex}/{today:%Y-%m}/lines/"
     page = clerk.get(lines, {"part": MISSING_PART, "currency": "EUR"})
     assert f"/admin/gateway/payment/{missing.pk}/change/" in page.content.decode()
+
+
+def test_what_would_bring_most_does_not_change_when_payments_are_archived(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two accounts, charges at two hours, declines that were sent to a second acquirer and such that were not."""
+    charge = {"request": {"standingInstruction": {"source": "MIT"}}, "brand": "MASTER"}
+    declined = {"code": "800.100.152"}
+    write_payments(
+        shop.channel,
+        [
+            {"acquirer_merchant_id": account, **({} if number % 100 < share else declined)}
+            for account, share in (("NORTH", 95), ("SOUTH", 80))
+            for number in range(300)
+        ],
+    )
+    write_payments(
+        shop.channel,
+        [
+            charge | {"created_at": START + timedelta(hours=hour), **({} if number % 100 < share else declined)}
+            for hour, share in ((3, 40), (12, 90))
+            for number in range(200)
+        ],
+    )
+    write_payments(shop.channel, [dict(CASCADED) for _ in range(20)])
+    write_payments(shop.channel, [not_honoured() | FURTHER for _ in range(10)])
+    whole = period()
+
+    def read() -> list[Any]:
+        falls = compute_waterfalls(whole)
+        cascades = compute_cascades(whole)
+        gains = list_gains(whole, falls[0], compute_figures(whole, "threeDSecure"), cascades)
+        return [falls, cascades, compute_chances(whole), gains]
+
+    before = read()
+    titles = " ".join(str(one.title) for one in before[3])
+    for word in ("SOUTH", "Charge stored cards at", "second acquirer"):
+        assert word in titles
+    assert before[1]
+    assert before[2]
+    while later(monkeypatch):
+        pass
+    assert hot() == set()
+    assert read() == before
 
 
 def test_what_the_archive_holds_no_more_is_read_as_empty() -> None:
