@@ -101,14 +101,14 @@ WITH free AS (
     USING free, unnest(%(ids)s::uuid[], %(sequences)s::int[], %(follow_ups)s::int[], %(changes)s::text[])
         AS f(id, sequence, follow_ups, changes)
     WHERE p.id = free.id AND p.id = f.id AND p.sequence = f.sequence AND p.follow_ups = f.follow_ups
-    RETURNING p.id, p.chain, p.merchant_id, p.channel_id, p.number, p.merchant_transaction_id, p.merchant_invoice_id,
-        p.created_at, to_jsonb(p) || f.changes::jsonb AS row
+    RETURNING p.id, p.chain, p.merchant_id, p.channel_id, p.number, p.payment_type, p.method, p.merchant_transaction_id,
+        p.merchant_invoice_id, p.created_at, to_jsonb(p) || f.changes::jsonb AS row
 )
 INSERT INTO gateway_archivedpayment
-    (id, chain, merchant_id, channel_id, number, merchant_transaction_id, merchant_invoice_id, created_at, row, events,
-    chain_expired, archived_at)
-SELECT gone.id, gone.chain, gone.merchant_id, gone.channel_id, gone.number, gone.merchant_transaction_id,
-    gone.merchant_invoice_id, gone.created_at, gone.row,
+    (id, chain, merchant_id, channel_id, number, payment_type, method, merchant_transaction_id, merchant_invoice_id,
+    created_at, row, events, chain_expired, archived_at)
+SELECT gone.id, gone.chain, gone.merchant_id, gone.channel_id, gone.number, gone.payment_type, gone.method,
+    gone.merchant_transaction_id, gone.merchant_invoice_id, gone.created_at, gone.row,
     (SELECT coalesce(jsonb_agg(to_jsonb(e) ORDER BY e.sequence), '[]') FROM gateway_paymentevent e
         WHERE e.payment_id = gone.id),
     EXISTS (SELECT 1 FROM gateway_chainstate s WHERE s.chain_id = gone.id AND s.expired),

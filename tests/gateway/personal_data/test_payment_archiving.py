@@ -481,6 +481,90 @@ def test_a_query_is_answered_from_the_archive_as_it_was_before(shop: Shop, monke
     assert ask_all() == before
 
 
+def made_on(day: int, *ids: str) -> None:
+    Payment.objects.filter(pk__in=ids).update(created_at=datetime(2020, 1, day, 10, tzinfo=UTC))
+
+
+def test_a_list_by_date_is_answered_from_the_archive_as_it_was_before(
+    shop: Shop, stranger: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Newest first and by pages, with each filter, channel and linked ones, before, while some and after all moved."""
+    first, capture, refund = captured(shop)
+    others = [shop.api.pay().id for _ in range(3)]
+    bank = shop.api.pay(
+        paymentBrand="DIRECTDEBIT_SEPA", bankAccount__holder="Jane Jones", bankAccount__iban="DE89370400440532013000",
+        card__number=None, card__expiryMonth=None, card__expiryYear=None, card__cvv=None, card__holder=None,
+    ).id  # fmt: skip
+    elsewhere = shop.api_of(shop.open_channel())
+    other = elsewhere.pay().id
+    Merchant.objects.filter(pk=shop.merchant.pk).update(dispatching=True)
+    whole_shop = shop.api.as_entity(shop.merchant.entity_id)
+    everything = (first, capture, refund, *others, bank, other)
+    for day, one in enumerate(everything, 1):
+        made_on(day, one)
+    made_on(5, others[0], others[1])  # two at one moment
+    made_on(9, stranger.api.pay().id)
+    narrowed: list[dict[str, str]] = [
+        {},
+        {"paymentTypes": "DB"},
+        {"paymentTypes": "RF"},
+        {"paymentTypes": "CP,RF"},
+        {"paymentMethods": "CC"},
+        {"paymentMethods": "DD"},
+        {"paymentMethods": "DD", "paymentTypes": "DB"},
+        {"date.from": "2020-01-03 00:00:00"},
+        {"date.to": "2020-01-05 10:00:00"},
+        {"date.from": "2020-01-02 10:00:00", "date.to": "2020-01-06 09:59:59"},
+        {"limit": "2"},
+        {"limit": "3", "date.from": "2020-01-02 00:00:00"},
+    ]
+
+    def ask_all() -> list[Any]:
+        answers: list[Any] = []
+        for api in (shop.api, elsewhere, whole_shop):
+            for linked in ({}, {"includeLinkedTransactions": "true"}):
+                for more in narrowed:
+                    found = api.get("/v1/query", {**linked, **more}).body.get("payments", [])
+                    answers.append(([one["id"] for one in found], linked, more))
+                    for page in ("1", "2", "3"):
+                        body = api.get("/v3/query", {**linked, **more, "pageNo": page}).body
+                        answers.append(
+                            (body["result"]["code"], [one["id"] for one in body.get("records", [])], body.get("pages"))
+                        )
+        return answers
+
+    before = ask_all()
+    assert {one for answer in before if isinstance(answer[0], list) for one in answer[0]} == set(everything)
+    Payment.objects.filter(pk=others[1]).update(status="PENDING")
+    assert later(monkeypatch) == 8
+    assert hot() == {others[1]}
+    Payment.objects.filter(pk=others[1]).update(status="APPROVED")
+    assert ask_all() == before
+    assert later(monkeypatch, HOT_DAYS + 5) == 1
+    assert ask_all() == before
+    newest = shop.api.get("/v1/query", {"limit": "1"}).body["payments"][0]
+    assert newest["resultDetails"]["archivedAt"].startswith("20")
+
+
+def test_a_list_of_times_in_which_nothing_can_be_archived_does_not_read_the_archive(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    today = clock.merchant_now(shop.merchant)
+    for _ in range(2):
+        shop.api.pay()
+    made_on(1, shop.api.pay().id)
+    for asked, reads in (
+        ({"date.from": f"{today - timedelta(days=1_094):%Y-%m-%d %H:%M:%S}"}, 0),
+        ({"date.from": f"{today - timedelta(days=1_096):%Y-%m-%d %H:%M:%S}"}, 1),
+        ({"limit": "2"}, 0),
+        ({"limit": "3"}, 1),
+        ({"limit": "4"}, 1),
+    ):
+        with statements() as seen:
+            assert shop.api.get("/v1/query", asked).status == 200
+        assert sum("gateway_archivedpayment" in one for one in seen) == reads, asked
+
+
 def test_an_order_with_archived_and_newer_payments_is_answered_whole(
     shop: Shop, stranger: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
