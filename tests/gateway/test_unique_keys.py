@@ -1,0 +1,65 @@
+"""No unique key that matters spans merchants, so that merchants can be spread over several databases. docs/capacity.md.
+
+A key cannot meet another merchant's if a part of it is a UUID, a reference to a row that belongs to one merchant, or the
+merchant. What else is unique is in SPANNING with the reason why two databases may have it twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from django.apps import apps
+from django.db import models
+
+from gateway.models import Channel, Merchant
+
+APPS = ("gateway", "chargebacks", "checkout", "reporting", "scheduling", "portal", "approvals", "simulator")
+SPANNING: dict[str, str] = {}
+"""Key → why it may be there once in each of several databases."""
+
+
+def list_unique_keys(model: type[models.Model]) -> Iterator[tuple[str, ...]]:
+    """The fields of each unique key of a model, its primary key among them."""
+    for field in model._meta.concrete_fields:
+        if field.primary_key or field.unique:
+            yield (field.name,)
+    for constraint in model._meta.constraints:
+        if isinstance(constraint, models.UniqueConstraint):
+            yield tuple(constraint.fields)
+
+
+def belongs_to_one_merchant(model: type[models.Model], seen: frozenset[type[models.Model]] = frozenset()) -> bool:
+    """Whether each row of a model is of one merchant: it is one, or refers to what is."""
+    if model in (Merchant, Channel):
+        return True
+    return model not in seen and any(
+        not field.null and belongs_to_one_merchant(field.related_model, seen | {model})
+        for field in model._meta.concrete_fields
+        if isinstance(field, models.ForeignKey) and isinstance(field.related_model, type)
+    )
+
+
+def is_of_one_merchant(field: models.Field) -> bool:
+    """Whether the field's value cannot be another merchant's."""
+    if isinstance(field, models.ForeignKey):
+        target = field.related_model
+        assert isinstance(target, type)
+        return belongs_to_one_merchant(target) or is_of_one_merchant(target._meta.pk)
+    return isinstance(field, models.UUIDField)
+
+
+def find_spanning_keys() -> dict[str, bool]:
+    """Keys that could be two merchants', as model(fields)."""
+    found = {}
+    for model in apps.get_models():
+        if model._meta.app_label not in APPS or not model._meta.managed:
+            continue
+        for names in list_unique_keys(model):
+            fields = [model._meta.get_field(name) for name in names]
+            if not any(is_of_one_merchant(field) for field in fields):
+                found[f"{model._meta.label}({', '.join(names)})"] = True
+    return found
+
+
+def test_every_unique_key_that_spans_merchants_is_known() -> None:
+    assert sorted(find_spanning_keys()) == sorted(SPANNING)
