@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -299,16 +300,23 @@ def _another_primary(stage: ClusterStage, old: DatabaseMachine) -> Iterator[str]
         lambda: any(one.status("/primary") == 200 for one in stage.cluster.machines if one is not old),
     )
     yield f"another primary after {time.monotonic() - started:.1f} s"
+    eventually("a synchronous standby", lambda: stage.cluster.synchronous() not in (None, old))
+    yield f"one in step with it after {time.monotonic() - started:.1f} s"
 
 
 def _try_commit(stage: ClusterStage, server: DatabaseMachine) -> str:
-    """Whether a server that is cut off acknowledges a commit within 5 s, asked on its own machine. The client is
-    killed, which ends its session: a cancelled wait would acknowledge."""
+    """Whether a server that is cut off acknowledges a commit within 5 s that its successor does not have, asked on its
+    own machine. The client is killed, which ends its session: a cancelled wait would acknowledge."""
+    table = f"alone_{uuid.uuid4().hex}"
     address = f"host={server.address} user=postgres dbname=postgres connect_timeout=2"
-    command = server.machine.on(f"{stage.cluster.bin}/psql", address, "-qXc", "CREATE TABLE IF NOT EXISTS alone ()")
+    command = server.machine.on(f"{stage.cluster.bin}/psql", address, "-qXc", f"CREATE TABLE {table} ()")
     environment = stage.cluster.environment | {"PGPASSWORD": stage.cluster.passwords["postgres"]}
     try:
         done = subprocess.run(command, env=environment, capture_output=True, timeout=5, check=False)
     except subprocess.TimeoutExpired:
         return "acknowledged nothing within 5 s"
-    return "acknowledged a commit" if done.returncode == 0 else "took no commit"
+    if done.returncode != 0:
+        return "took no commit"
+    # A standby that is promoted may have confirmed it a moment before.
+    there = stage.cluster.ask("SELECT to_regclass(%s) IS NOT NULL", [table])[0][0]
+    return "acknowledged what its successor has" if there else "acknowledged a commit"
