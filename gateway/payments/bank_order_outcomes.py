@@ -5,7 +5,8 @@ booked collection approves its payment, also one that was rejected before (docs/
 a rejected or withdrawn one declines it, the return of an approved one is a
 chargeback (CB) with the bank's reason, and a reversed return its reversal (CR). A refund or payout that comes back is
 noted on its payment, which counts no more. An event whose payment is still STARTED
-or IN_DOUBT stays for the next round; one whose payment is archived brings its chain back. Source: Part A, States; decisions, sections 4 and 8.
+or IN_DOUBT stays for the next round; one whose payment is archived brings its chain back. Source: Part A, States;
+decisions, sections 4 and 8.
 """
 
 from __future__ import annotations

@@ -120,8 +120,8 @@ def compute_hot_since(merchant: Merchant) -> datetime | None:
 
 def include_archive(statement: str) -> str:
     """The SQL statement, changed to read the archive's payments, too, wherever it reads ``gateway_payment``. Each such
-    table has two more columns, ``archived`` and ``archived_at``. All of a chain is in one of both: a statement that compares ``archived``
-    where it joins a chain's members reads one of both for them."""
+    table has two more columns, ``archived`` and ``archived_at``. All of a chain is in one of both: a statement that
+    compares ``archived`` where it joins a chain's members reads one of both for them."""
     return _PAYMENT_TABLE.sub(_build_payment_tables() if has_archive() else _UNARCHIVED, statement)
 
 

@@ -69,7 +69,8 @@ WITH {get_chosen_sql({"archived": "p.archived"})}, deciding AS (
             bool_or(p.payment_type = 'CP' AND EXISTS (
                 SELECT 1 FROM reporting_match m WHERE m.payment = p.id AND m.chosen AND m.undone_at IS NULL
                     AND m.record_type = 'SETTLED')) AS settled
-        FROM gateway_payment p WHERE p.archived = d.archived AND p.chain = d.id AND p.id <> d.id AND p.status = 'APPROVED'
+        FROM gateway_payment p
+        WHERE p.archived = d.archived AND p.chain = d.id AND p.id <> d.id AND p.status = 'APPROVED'
     ) AS f ON d.approved AND d.follow_ups > 0
 )
 SELECT currency, CASE WHEN lost <> '' THEN lost WHEN captured = 0 THEN 'uncaptured' WHEN returned >= captured THEN

@@ -138,7 +138,11 @@ def measure(ground: Ground, count: int) -> None:
         rows = (line.execute("SELECT count(*) FROM gateway_payment").fetchone() or (1,))[0]
         with Payers(shop, site.port) as during, LockWatch(ground) as locks:
             said = ground.run(
-                "archive", "-c", f"import django; django.setup()\n{_ARCHIVED}", GATEWAY_PAYMENT_HOT_DAYS="1095", **django
+                "archive",
+                "-c",
+                f"import django; django.setup()\n{_ARCHIVED}",
+                GATEWAY_PAYMENT_HOT_DAYS="1095",
+                **django,
             )
         after = line.execute(_SIZES, [HOT_TABLES]).fetchone() or (0, 0, 0)
     found = json.loads(said.splitlines()[-1])

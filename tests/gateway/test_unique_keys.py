@@ -1,8 +1,8 @@
-"""No unique key that matters spans merchants, so that merchants can be spread over several databases. docs/capacity.md.
+"""No unique key that matters spans merchants, so that they can be spread over several databases. docs/capacity.md.
 
-A key cannot meet another merchant's if a part of it is a UUID, a reference to a row that belongs to one merchant, or the
-merchant. A row's number counts within one database. What else is unique is in SPANNING with the reason why two databases may have
-it twice.
+A key cannot meet another merchant's if a part of it is a UUID, the merchant, or a reference to a row of one merchant.
+A row's number counts within one database. What else is unique is in SPANNING, with the reason why two
+databases may have it twice.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""systemd itself starts the units of docs/running/systemd: in a container of this machine's own files, read-only below and
-with a network of its own. `python -m tests.running --units` boots it; `python -m tests.running.units` is what runs in it.
+"""systemd itself starts the units of docs/running/systemd, in a container of this machine's own files: read-only, and
+with a network of its own. `python -m tests.running --units` boots it; `python -m tests.running.units` runs in it.
 
 What stands in docs/running.md, The web nodes, is done there word for word: user, environment file, units, their start.
 """
@@ -35,6 +35,15 @@ PATIENCE_S: Final = 300.0
 UNITS: Final = ("tollhouse-web", "tollhouse-worker", "tollhouse-beat")
 LOADED_S: Final = 4.0
 TIMERS: Final = "SELECT count(*) FROM gateway_timerrun WHERE last_at > %s::timestamptz"
+LAYERS: Final = """
+cd "$0"
+mkdir layer root
+mount -t tmpfs tmpfs layer
+mkdir layer/written layer/work
+mount -t overlay overlay -o lowerdir=/,upperdir=layer/written,workdir=layer/work root
+exec "$@"
+"""
+"""What the container writes is in memory, above this machine's own files."""
 TRIAL: Final = f"""
 [Unit]
 Description=The trial of Tollhouse's units
@@ -70,12 +79,13 @@ def try_units(folder: Path) -> Iterator[Row]:
     _run("chmod", "-R", "go+rX", str(sources))
     unit = folder / "trial.service"
     unit.write_text(TRIAL)
-    command = [
-        "systemd-nspawn", "--quiet", "--directory=/", "--volatile=overlay", "--private-network", "--register=no",
-        "--keep-unit", "--machine=tollhouse-trial", "--console=pipe", f"--bind-ro={sources}:{INSTALLED}",
+    boot = [
+        "systemd-nspawn", "--quiet", f"--directory={folder}/root", "--private-network", "--register=no", "--keep-unit",
+        "--link-journal=no", "--machine=tollhouse-trial", "--console=pipe", f"--bind-ro={sources}:{INSTALLED}",
         f"--bind={result}:{RESULT}", f"--bind-ro={unit}:/etc/systemd/system/trial.service",
         "--boot", "--", "--unit=trial.service",
     ]  # fmt: skip
+    command = ["unshare", "--mount", "sh", "-ec", LAYERS, str(folder), *boot]
     with (folder / "boot.log").open("wb") as log:
         subprocess.run(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, timeout=BOOT_S, check=False)
     rows = result / "rows.json"
@@ -179,7 +189,9 @@ def what_they_may(own: Installation) -> Iterator[Row]:
         core = next(line for line in Path(f"/proc/{pid}/limits").read_text().splitlines() if "core file" in line)
         kept = (status["NoNewPrivs"], status["Seccomp"], status["CapEff"].strip("0"), core.split()[4])
         fine &= kept == ("1", "2", "", "0")
-        seen.append(f"{name}: NoNewPrivs {kept[0]}, Seccomp {kept[1]}, capabilities {kept[2] or 'none'}, core {kept[3]}")
+        seen.append(
+            f"{name}: NoNewPrivs {kept[0]}, Seccomp {kept[1]}, capabilities {kept[2] or 'none'}, core {kept[3]}"
+        )
     yield Row(trial="what they may do", done="/proc of each main process", seen="; ".join(seen), fine=fine)
 
 
@@ -296,7 +308,7 @@ def main() -> None:
         own.install()
         for trial in TRIALS:
             rows += trial(own)
-            print(rows[-1], flush=True)
+            sys.stdout.write(f"{rows[-1]}\n")
     finally:
         for name in (*UNITS, "tollhouse-tick"):
             subprocess.run(["systemctl", "stop", name], check=False)
