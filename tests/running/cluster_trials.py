@@ -27,13 +27,6 @@ CLIENTS: Final = 4
 PAUSE_S: Final = 0.12
 """So the clients together pay about twenty times a second, where the machine lets them."""
 TIMERS: Final = "SELECT count(*) FROM gateway_timerrun WHERE last_at > clock_timestamp() - interval '10 seconds'"
-FROM_SNAPSHOT: Final = """
-from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
-from config.launcher.schema_snapshot import apply_snapshot
-apply_snapshot(MigrationExecutor(connection))
-"""
-"""The tables at once: one migration after the other takes minutes on a busy machine."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -227,7 +220,6 @@ def try_cluster(folder: Path, seconds: float, ttl_s: int, only: str = "") -> Ite
     try:
         cluster.start()
         site.start_away()
-        site.manage("shell", "--no-imports", "-c", FROM_SNAPSHOT)
         site.migrate()
         demo = site.seed()
         site.start_web()
