@@ -62,12 +62,12 @@ def belongs_to_one_merchant(model: type[models.Model], seen: frozenset[type[mode
 
 
 def is_of_one_merchant(field: models.Field) -> bool:
-    """Whether the field's value cannot be another merchant's, or is a row's number."""
+    """Whether the field's value cannot be another merchant's."""
     if isinstance(field, models.ForeignKey):
         target = field.related_model
         assert isinstance(target, type)
-        return belongs_to_one_merchant(target) or is_of_one_merchant(target._meta.pk)
-    return isinstance(field, models.UUIDField | models.AutoField)
+        return belongs_to_one_merchant(target) or isinstance(target._meta.pk, models.UUIDField)
+    return isinstance(field, models.UUIDField)
 
 
 def find_spanning_keys() -> list[str]:
@@ -78,7 +78,8 @@ def find_spanning_keys() -> list[str]:
             continue
         for names in list_unique_keys(model):
             fields = [model._meta.get_field(name) for name in names]
-            if not any(is_of_one_merchant(field) for field in fields):
+            is_a_number = len(fields) == 1 and isinstance(fields[0], models.AutoField)
+            if not is_a_number and not any(is_of_one_merchant(field) for field in fields):
                 found.append(f"{model._meta.label}({', '.join(names)})")
     return found
 
