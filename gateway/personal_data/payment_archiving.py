@@ -241,8 +241,8 @@ def _move(chains: Mapping[UUID, Sequence[Payment]], now: datetime) -> int:
     }
     if len(execute_sql(_MOVE, values)) != len(ids):
         raise ArchiveConflictError
-    for rows in (orders, mandates):
-        _erase_bank_rows(rows)
+    _erase_bank_rows(orders)
+    _erase_bank_rows(mandates)
     execute_sql(_FORGET_EVENTS, {"ids": ids})
     execute_sql(_FORGET_RECEIPTS, {"ids": ids})
     for label, column in GOES_WITH_CHAIN:

@@ -8,6 +8,7 @@ databases may have it twice.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from django.apps import apps
 from django.db import models
@@ -61,7 +62,7 @@ def belongs_to_one_merchant(model: type[models.Model], seen: frozenset[type[mode
     )
 
 
-def is_of_one_merchant(field: models.Field) -> bool:
+def is_of_one_merchant(field: Any) -> bool:
     """Whether the field's value cannot be another merchant's."""
     if isinstance(field, models.ForeignKey):
         target = field.related_model
