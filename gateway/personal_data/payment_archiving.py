@@ -262,7 +262,7 @@ def _find_ended_mandates(members: Sequence[Payment], orders: QuerySet[BankOrder]
     for one in members:
         if one.brand == SEPA_DEBIT_BRAND:
             debits[one.merchant_id].append(one)
-    found: set[UUID | None] = set(orders.exclude(mandate=None).values_list("mandate", flat=True))
+    found = {key for key in orders.values_list("mandate", flat=True) if key is not None}
     for merchant, own in debits.items():
         stored = {one.registration for one in own if one.registration is not None}
         found |= find_mandates(merchant, {one.pk for one in own}, stored)
