@@ -23,6 +23,7 @@ from gateway.core.bin_table import BinTableError
 from gateway.core.brands import load_bin_tables
 from gateway.db.environment import find_history_fault
 from gateway.notifications.retry_schedule import WEBHOOK_GIVE_UP_AFTER
+from gateway.payments.payment_archive import MIN_PAYMENT_HOT_DAYS
 from gateway.portal.documents import list_documents
 from gateway.threeds.server_setup import find_channels_without_server
 
@@ -66,9 +67,6 @@ MIN_ACQUIRER_MESSAGE_DAYS = 540
 MIN_PAYMENT_ACCOUNT_DAYS, MAX_PAYMENT_ACCOUNT_DAYS = 400, 1_095
 """At least: MAX_AUTHORIZATION_DAYS, RENEWAL_GRACE and some days for the release, since a capture, a renewal and a
 reversal may need the account. At most: PCI DSS 3.2.1 asks for a reason."""
-
-MIN_PAYMENT_HOT_DAYS = 1_095
-"""No earlier than any account number goes, and long after disputes, velocities and recurring evidence look back."""
 
 
 @register()

@@ -340,7 +340,7 @@ CREATE TABLE "gateway_approval" ("id" uuid NOT NULL PRIMARY KEY, "merchant_id" u
 -- next
 CREATE TABLE "gateway_accounterasureposition" ("id" smallint NOT NULL PRIMARY KEY, "position" uuid NOT NULL, CONSTRAINT "account_erasure_position_is_one_row" CHECK ("id" = 1))
 -- next
-CREATE TABLE "gateway_archivedpayment" ("id" uuid NOT NULL PRIMARY KEY, "chain" uuid NOT NULL, "number" bigint NOT NULL, "merchant_transaction_id" varchar(255) NOT NULL, "merchant_invoice_id" varchar(255) NOT NULL, "created_at" timestamp with time zone NOT NULL, "row" jsonb NOT NULL, "events" jsonb NOT NULL, "chain_expired" boolean NOT NULL, "archived_at" timestamp with time zone NOT NULL, "channel_id" uuid NOT NULL, "merchant_id" uuid NOT NULL)
+CREATE TABLE "gateway_archivedpayment" ("id" uuid NOT NULL PRIMARY KEY, "chain" uuid NOT NULL, "number" bigint NOT NULL, "payment_type" varchar(2) NOT NULL, "method" varchar(2) NOT NULL, "merchant_transaction_id" varchar(255) NOT NULL, "merchant_invoice_id" varchar(255) NOT NULL, "created_at" timestamp with time zone NOT NULL, "row" jsonb NOT NULL, "events" jsonb NOT NULL, "chain_expired" boolean NOT NULL, "archived_at" timestamp with time zone NOT NULL, "channel_id" uuid NOT NULL, "merchant_id" uuid NOT NULL)
 -- next
 CREATE TABLE "gateway_archiveposition" ("id" smallint NOT NULL PRIMARY KEY, "position" uuid NOT NULL, "rest_until" timestamp with time zone NULL, CONSTRAINT "archive_position_is_one_row" CHECK ("id" = 1))
 -- next
@@ -806,6 +806,12 @@ CREATE INDEX "archived_payment_invoice" ON "gateway_archivedpayment" ("merchant_
 -- next
 CREATE INDEX "archived_payment_made" ON "gateway_archivedpayment" ("created_at", "merchant_id")
 -- next
+CREATE INDEX "archived_payment_time" ON "gateway_archivedpayment" ("channel_id", "created_at")
+-- next
+CREATE INDEX "archived_payment_type" ON "gateway_archivedpayment" ("channel_id", "payment_type", "created_at") WHERE NOT ("payment_type" IN ('DB', 'PA', 'CP'))
+-- next
+CREATE INDEX "archived_payment_method" ON "gateway_archivedpayment" ("channel_id", "method", "created_at") WHERE NOT ("method" = 'CC')
+-- next
 ALTER TABLE "gateway_erasurerequest" ADD CONSTRAINT "gateway_erasurerequest_asked_by_id_f79646e8_fk_auth_user_id" FOREIGN KEY ("asked_by_id") REFERENCES "auth_user" ("id") DEFERRABLE INITIALLY DEFERRED
 -- next
 ALTER TABLE "gateway_erasurerequest" ADD CONSTRAINT "gateway_erasurerequest_decided_by_id_1c8396d3_fk_auth_user_id" FOREIGN KEY ("decided_by_id") REFERENCES "auth_user" ("id") DEFERRABLE INITIALLY DEFERRED
@@ -1007,6 +1013,12 @@ ALTER INDEX archived_payment_invoice RENAME TO gateway_archivedpayment_first_inv
 -- next
 ALTER INDEX archived_payment_made RENAME TO gateway_archivedpayment_first_made_idx
 -- next
+ALTER INDEX archived_payment_time RENAME TO gateway_archivedpayment_first_time_idx
+-- next
+ALTER INDEX archived_payment_type RENAME TO gateway_archivedpayment_first_type_idx
+-- next
+ALTER INDEX archived_payment_method RENAME TO gateway_archivedpayment_first_method_idx
+-- next
 CREATE TABLE gateway_archivedpayment (LIKE gateway_archivedpayment_first INCLUDING DEFAULTS, PRIMARY KEY (id)) PARTITION BY RANGE (id)
 -- next
 CREATE INDEX archived_payment_chain ON gateway_archivedpayment (chain)
@@ -1018,6 +1030,12 @@ CREATE INDEX archived_payment_order ON gateway_archivedpayment (merchant_transac
 CREATE INDEX archived_payment_invoice ON gateway_archivedpayment (merchant_invoice_id, merchant_id)
 -- next
 CREATE INDEX archived_payment_made ON gateway_archivedpayment (created_at, merchant_id)
+-- next
+CREATE INDEX archived_payment_time ON gateway_archivedpayment (channel_id, created_at)
+-- next
+CREATE INDEX archived_payment_type ON gateway_archivedpayment (channel_id, payment_type, created_at) WHERE NOT (payment_type IN ('DB', 'PA', 'CP'))
+-- next
+CREATE INDEX archived_payment_method ON gateway_archivedpayment (channel_id, method, created_at) WHERE NOT (method = 'CC')
 -- next
 ALTER TABLE gateway_archivedpayment ATTACH PARTITION gateway_archivedpayment_first FOR VALUES FROM (MINVALUE) TO (MAXVALUE)
 -- next
@@ -1279,7 +1297,7 @@ ALTER TABLE "mfa_authenticator" ADD CONSTRAINT "mfa_authenticator_user_id_0c3a50
 -- next
 CREATE INDEX "mfa_authenticator_user_id_0c3a50c0" ON "mfa_authenticator" ("user_id")
 -- next
-ALTER TABLE "mfa_authenticator" ADD COLUMN "created_at" timestamp with time zone DEFAULT '2026-11-29 02:01:09.359412+00:00'::timestamptz NOT NULL
+ALTER TABLE "mfa_authenticator" ADD COLUMN "created_at" timestamp with time zone DEFAULT '2026-11-29 05:25:14.278348+00:00'::timestamptz NOT NULL
 -- next
 ALTER TABLE "mfa_authenticator" ALTER COLUMN "created_at" DROP DEFAULT
 -- next

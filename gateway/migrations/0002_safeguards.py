@@ -131,7 +131,7 @@ CREATE TRIGGER chain_moved_by_return AFTER UPDATE OF returned_at ON gateway_paym
 
 
 def _partition(table: str, key: str, indexes: tuple[tuple[str, str, str], ...]) -> migrations.RunSQL:
-    """``indexes``: name, columns, columns in names that PostgreSQL chooses."""
+    """``indexes``: name, columns and condition, word in the name of the first partition's."""
     first, whole = f"{table}_first", f"{table}_whole"
     named = [(f"{table}_pkey", f"{first}_pkey"), *((name, f"{first}_{words}_idx") for name, _, words in indexes)]
     primary = "payment_id, id" if key == "payment_id" else key
@@ -139,7 +139,7 @@ def _partition(table: str, key: str, indexes: tuple[tuple[str, str, str], ...]) 
         f"ALTER TABLE {table} RENAME TO {first}",
         *(f"ALTER INDEX {name} RENAME TO {other}" for name, other in named),
         f"CREATE TABLE {table} (LIKE {first} INCLUDING DEFAULTS, PRIMARY KEY ({primary})) PARTITION BY RANGE ({key})",
-        *(f"CREATE INDEX {name} ON {table} ({columns})" for name, columns, _ in indexes),
+        *(f"CREATE INDEX {name} ON {table} {columns}" for name, columns, _ in indexes),
         f"ALTER TABLE {table} ATTACH PARTITION {first} FOR VALUES FROM (MINVALUE) TO (MAXVALUE)",
     ]
     back = [
@@ -148,7 +148,7 @@ def _partition(table: str, key: str, indexes: tuple[tuple[str, str, str], ...]) 
         f"DROP TABLE {table}",
         f"ALTER TABLE {whole} RENAME TO {table}",
         f"ALTER TABLE {table} ADD CONSTRAINT {table}_pkey PRIMARY KEY ({primary})",
-        *(f"CREATE INDEX {name} ON {table} ({columns})" for name, columns, _ in indexes),
+        *(f"CREATE INDEX {name} ON {table} {columns}" for name, columns, _ in indexes),
     ]
     return migrations.RunSQL(tuple(there), tuple(back))
 
@@ -325,17 +325,24 @@ class Migration(migrations.Migration):
         migrations.RunSQL(_CHAIN_TRIGGERS, migrations.RunSQL.noop),
         # The request log and the acquirer exchanges in partitions (gateway.db.partitions): no row is copied, the table
         # becomes the first partition of its successor.
-        _partition("gateway_requestlog", "id", (("request_entity_id", "entity_id, id", "entity_id_id"),)),
+        _partition("gateway_requestlog", "id", (("request_entity_id", "(entity_id, id)", "entity_id_id"),)),
         _partition("gateway_acquirerexchange", "payment_id", ()),
         _partition(
             "gateway_archivedpayment",
             "id",
             (
-                ("archived_payment_chain", "chain", "chain"),
-                ("archived_payment_number", "number", "number"),
-                ("archived_payment_order", "merchant_transaction_id, merchant_id", "order"),
-                ("archived_payment_invoice", "merchant_invoice_id, merchant_id", "invoice"),
-                ("archived_payment_made", "created_at, merchant_id", "made"),
+                ("archived_payment_chain", "(chain)", "chain"),
+                ("archived_payment_number", "(number)", "number"),
+                ("archived_payment_order", "(merchant_transaction_id, merchant_id)", "order"),
+                ("archived_payment_invoice", "(merchant_invoice_id, merchant_id)", "invoice"),
+                ("archived_payment_made", "(created_at, merchant_id)", "made"),
+                ("archived_payment_time", "(channel_id, created_at)", "time"),
+                (
+                    "archived_payment_type",
+                    "(channel_id, payment_type, created_at) WHERE NOT (payment_type IN ('DB', 'PA', 'CP'))",
+                    "type",
+                ),
+                ("archived_payment_method", "(channel_id, method, created_at) WHERE NOT (method = 'CC')", "method"),
             ),
         ),
         # After it became the first partition: on the whole table they are on each partition, too.

@@ -5,7 +5,8 @@ booked collection approves its payment, also one that was rejected before (docs/
 a rejected or withdrawn one declines it, the return of an approved one is a
 chargeback (CB) with the bank's reason, and a reversed return its reversal (CR). A refund or payout that comes back is
 noted on its payment, which counts no more. An event whose payment is still STARTED
-or IN_DOUBT stays for the next round. Source: Part A, States; decisions, sections 4 and 8.
+or IN_DOUBT stays for the next round; one whose payment is archived brings its chain back. Source: Part A, States;
+decisions, sections 4 and 8.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from gateway.payments.chain_amounts import (
 from gateway.payments.follow_ups import load_chain
 from gateway.payments.job_hooks import get_job_hooks
 from gateway.payments.outcomes import Booked, outcome_from_reply
+from gateway.payments.payment_archive import bring_chain_back
 from gateway.payments.refusal import RequestRefusedError
 from gateway.payments.states import PaymentTransitionError
 from gateway.timers.registry import Timer
@@ -144,7 +146,11 @@ def _apply_event(event: BankOrderEvent) -> bool:
     """Move the payment of one event. True when the event is processed, False when it has to wait."""
     if event.order.kind == order_records.BankFileKind.RECALL:
         return _mark_applied(event)  # it has no payment: what it brings back is the transfer's own event
-    payment = Payment.objects.select_related("merchant").get(pk=event.order_id)
+    payments = Payment.objects.select_related("merchant").filter(pk=event.order_id)
+    payment = payments.first()
+    if payment is None:
+        bring_chain_back(event.order_id, event.order.merchant_id)
+        payment = payments.get()
     if payment.status in (Status.STARTED, Status.IN_DOUBT):
         return False  # its first answer is being written, or recovery inquires about it
     if payment.status == Status.PENDING:

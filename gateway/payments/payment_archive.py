@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from functools import cache
 from typing import Any, Final
 from uuid import UUID
@@ -17,9 +18,13 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import JSONField
 
+from gateway.core import clock
 from gateway.db.statement import execute_sql
-from gateway.models import ArchivedPayment, Payment
+from gateway.models import ArchivedPayment, Merchant, Payment
 
+MIN_PAYMENT_HOT_DAYS: Final = 1_095
+"""No payment is archived sooner, whatever is set: account numbers have gone by then, and no window of disputes,
+velocities or compelling evidence reaches back so far."""
 ARCHIVE_LOOK_INTERVAL_S: Final = 60.0
 """How often a process that archives nothing looks whether something was archived before."""
 MAX_LISTED_ARCHIVED: Final = 5_001
@@ -73,14 +78,14 @@ _LEAVE_ARCHIVE: Final = "DELETE FROM gateway_archivedpayment WHERE chain = %(cha
 _PAYMENT_TABLE: Final = re.compile(r"\bgateway_payment\b")
 _OWN_COLUMNS: Final = frozenset(
     {
-        "id", "chain", "number", "merchant_id", "channel_id", "merchant_transaction_id", "merchant_invoice_id",
-        "created_at",
+        "id", "chain", "number", "merchant_id", "channel_id", "payment_type", "method", "merchant_transaction_id",
+        "merchant_invoice_id", "created_at",
     }
 )  # fmt: skip
 """Columns of payments that the archive has as columns."""
 ERASED_COLUMNS: Final = frozenset({"means_sealed", "email_key", "name_keys", "duplicate_guard"})
 """Columns of payments that are empty in the archive: what compares them does not read it."""
-_UNARCHIVED: Final = "(SELECT h.*, false AS archived FROM gateway_payment h)"
+_UNARCHIVED: Final = "(SELECT h.*, false AS archived, NULL::timestamptz AS archived_at FROM gateway_payment h)"
 
 log = structlog.get_logger(__name__)
 
@@ -108,10 +113,15 @@ def has_archive() -> bool:
     return bool(settings.GATEWAY_PAYMENT_HOT_DAYS) or _EARLIER.holds_payments()
 
 
+def compute_hot_since(merchant: Merchant) -> datetime | None:
+    """The merchant's time since which no payment can be archived; None where no archive is kept."""
+    return clock.merchant_now(merchant) - timedelta(days=MIN_PAYMENT_HOT_DAYS) if has_archive() else None
+
+
 def include_archive(statement: str) -> str:
     """The SQL statement, changed to read the archive's payments, too, wherever it reads ``gateway_payment``. Each such
-    table has one more column, ``archived``. All of a chain is in one of both: a statement that compares ``archived``
-    where it joins a chain's members reads one of both for them."""
+    table has two more columns, ``archived`` and ``archived_at``. All of a chain is in one of both: a statement that
+    compares ``archived`` where it joins a chain's members reads one of both for them."""
     return _PAYMENT_TABLE.sub(_build_payment_tables() if has_archive() else _UNARCHIVED, statement)
 
 
@@ -187,8 +197,9 @@ def _build_payment_tables() -> str:
         else:
             kept.append(f"(a.row ->> '{column}')::{kind} AS {name}")
     return (
-        f"(SELECT {', '.join(hot)}, false AS archived FROM gateway_payment h"  # noqa: S608 - the model's columns
-        f" UNION ALL SELECT {', '.join(kept)}, true AS archived FROM gateway_archivedpayment a)"
+        f"(SELECT {', '.join(hot)}, false AS archived, NULL::timestamptz AS archived_at"  # noqa: S608 - its columns
+        f" FROM gateway_payment h UNION ALL SELECT {', '.join(kept)}, true AS archived, a.archived_at"
+        " FROM gateway_archivedpayment a)"
     )
 
 

@@ -23,8 +23,10 @@ from gateway.db.statement import model_from_row
 from gateway.models import Channel, Merchant, Payment, Registration
 from gateway.payments.descriptors import prefetch_channels
 from gateway.payments.payment_archive import (
+    compute_hot_since,
     find_archived_number,
     has_archive,
+    include_archive,
     list_archived_chain,
     list_archived_chains,
     list_archived_orders,
@@ -56,7 +58,8 @@ _COLUMNS: Final = ", ".join(f'p."{name}"' for name in _NAMES)
 class TransactionQuery:
     """A parsed query. ``channel``: None for all of the merchant's. ``number``: from the short id, 0 for an impossible
     one. ``start``, ``end``: from and before, the merchant's clock. ``types``, ``methods``: empty for no filter.
-    ``page``: from 1, oldest first; None for the newest ``limit`` rows."""
+    ``page``: from 1, oldest first; None for the newest ``limit`` rows. ``hot_since``: the merchant's time since which
+    nothing is archived; None where no archive is kept."""
 
     merchant: UUID
     channel: UUID | None
@@ -69,6 +72,13 @@ class TransactionQuery:
     linked: bool
     limit: int
     page: int | None
+    hot_since: datetime | None = None
+
+    @property
+    def may_find_archived(self) -> bool:
+        """Whether it lists payments of times of which some may be archived."""
+        since = self.hot_since
+        return since is not None and not self.finds_one and (self.start is None or self.start < since)
 
     @property
     def finds_one(self) -> bool:
@@ -102,28 +112,46 @@ def query_from_parameters(parameters: Parameters, merchant: Merchant, channel: C
         linked=parameters.get("includeLinkedTransactions") == "true",
         limit=int(parameters["limit"]),
         page=int(page) if page is not None else None,
+        hot_since=compute_hot_since(merchant),
     )
 
 
 def find_transactions(query: TransactionQuery) -> TransactionPage:
     """Run the query. Raises InvalidParametersError when it would scan or list more rows than the limits allow."""
-    rows = _fetch_rows(query, MAX_SCANNED_ROWS if query.page is not None else min(FIRST_SCAN_ROWS, MAX_SCANNED_ROWS))
+    archived = query.may_find_archived and query.page is not None
+    total, payments = _find_payments(query, archived=archived)
+    # The newest are mostly found without it.
+    if query.may_find_archived and query.page is None and not _is_full_of_hot_ones(query, total, payments):
+        total, payments = _find_payments(query, archived=True)
+    # A short id is of one payment.
+    if query.finds_one and has_archive() and not (payments and query.number is not None):
+        kept = _find_archived(query)
+        if kept:
+            return _merge_archived(query, kept, total)
+    prefetch_channels(payments)
+    return TransactionPage(payments=payments, pages=-(-total // query.limit) if query.page is not None else None)
+
+
+def _is_full_of_hot_ones(query: TransactionQuery, total: int, payments: Sequence[Payment]) -> bool:
+    """Whether the page is full of payments that are newer than any archived one."""
+    assert query.hot_since is not None
+    return total == query.limit and all(one.created_at >= query.hot_since for one in payments)
+
+
+def _find_payments(query: TransactionQuery, *, archived: bool) -> tuple[int, list[Payment]]:
+    """How many match, and the rows to be shown. Raises InvalidParametersError."""
+    scanned = MAX_SCANNED_ROWS if query.page is not None else min(FIRST_SCAN_ROWS, MAX_SCANNED_ROWS)
+    rows = _fetch_rows(query, scanned, archived=archived)
     if rows[0][1] and query.page is None:
-        rows = _fetch_rows(query, MAX_SCANNED_ROWS)
+        rows = _fetch_rows(query, MAX_SCANNED_ROWS, archived=archived)
     total, stopped = rows[0][:2]
     if stopped or (query.page is not None and total > MAX_SCANNED_ROWS):
         raise _build_scan_limit_error(query)
     if query.linked and len(rows) > MAX_LINKED_TRANSACTIONS:
         message = f"would list more than {MAX_LINKED_TRANSACTIONS:,} transactions: narrow the query"
         raise InvalidParametersError([ParameterError(name="includeLinkedTransactions", value="true", message=message)])
-    payments = [model_from_row(Payment, _NAMES, row[2:]) for row in rows if row[2] is not None]
-    # A short id is of one payment.
-    if query.finds_one and has_archive() and not (payments and query.number is not None):
-        archived = _find_archived(query)
-        if archived:
-            return _merge_archived(query, archived, total)
-    prefetch_channels(payments)
-    return TransactionPage(payments=payments, pages=-(-total // query.limit) if query.page is not None else None)
+    names = (*_NAMES, "archived_at") if archived else _NAMES
+    return total, [model_from_row(Payment, names, row[2:]) for row in rows if row[2] is not None]
 
 
 def _find_archived(query: TransactionQuery) -> list[Payment]:
@@ -180,9 +208,10 @@ def _check_linked_count(number: int) -> None:
         raise InvalidParametersError([ParameterError(name="includeLinkedTransactions", value="true", message=message)])
 
 
-def _fetch_rows(query: TransactionQuery, scanned: int) -> list[tuple[Any, ...]]:
+def _fetch_rows(query: TransactionQuery, scanned: int, *, archived: bool = False) -> list[tuple[Any, ...]]:
+    statement = _build_query_statement(query, archived=archived)
     with connections[choose_read_alias()].cursor() as cursor:
-        cursor.execute(_build_query_statement(query), _build_query_values(query, scanned))
+        cursor.execute(statement, _build_query_values(query, scanned))
         rows: list[tuple[Any, ...]] = cursor.fetchall()
     return rows
 
@@ -350,7 +379,8 @@ def _choose_walk(query: TransactionQuery) -> str:
     return "time"
 
 
-def _build_query_statement(query: TransactionQuery) -> str:
+def _build_query_statement(query: TransactionQuery, *, archived: bool = False) -> str:
+    """``archived``: archived payments are read, too, and the rows have one column more: when they were archived."""
     path = _choose_walk(query)
     dimensions, index = _WALKS[path]
     walks = path in ("types", "methods", "time")
@@ -380,7 +410,7 @@ def _build_query_statement(query: TransactionQuery) -> str:
         stopped = "EXISTS (SELECT 1 FROM dimensions WHERE horizon IS NOT NULL)"
     parts = {"source": source, "conditions": " AND ".join(conditions)}
     skips_in_index = path == "time" and query.channel is not None and not filters and (query.page or 0) > 1
-    return _STATEMENT.format(
+    statement = _STATEMENT.format(
         matching=(_MATCHING_PAGE if skips_in_index else _MATCHING).format(order=order, **parts),
         offset="0" if skips_in_index else "%(offset)s",
         dimensions=dimensions.format(channels=channels),
@@ -389,8 +419,9 @@ def _build_query_statement(query: TransactionQuery) -> str:
         wanted=_LINKED.format(scope=scope) if query.linked else "SELECT id FROM chosen",
         total="SELECT count(*) FROM chosen" if query.page is None else _TOTAL.format(**parts),
         stopped=stopped,
-        columns=_COLUMNS,
+        columns=f"{_COLUMNS}, p.archived_at" if archived else _COLUMNS,
     )
+    return include_archive(statement) if archived else statement
 
 
 def _build_query_values(query: TransactionQuery, scanned: int = MAX_SCANNED_ROWS) -> dict[str, Any]:

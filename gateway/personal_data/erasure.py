@@ -336,10 +336,10 @@ def _erase_rows(person: FoundPerson, *, dry_run: bool) -> dict[str, Any]:
             continue
         rows = load_rows(person, table)
         held = _count_held(rows, table, limit)
-        free = _select_free(rows, table, limit) if table.held_since else rows
+        free = select_free(rows, table, limit) if table.held_since else rows
         lines += _report_table(table, free.count(), held)
         if not dry_run:
-            _erase_table(table, free)
+            erase_table(table, free)
     lines.reverse()
     ids = {
         label: sorted(_format_key(key) for key in person.ids(label)) for label in REPEATED_MODELS if person.ids(label)
@@ -356,7 +356,7 @@ def report_found_rows(person: FoundPerson, lookup: KeyLookup) -> dict[str, Any]:
         if not table.links or not number:
             continue
         if table.held_since:
-            free = _select_free(load_rows(person, table), table, limit)
+            free = select_free(load_rows(person, table), table, limit)
             number = len(lookup(table.model, lambda free=free: set(free.values_list("pk", flat=True))))
             held = len(person.ids(table.model)) - number
         lines += _report_table(table, number, held)
@@ -391,8 +391,8 @@ def _report_table(table: PersonalTable, number: int, held: int) -> list[dict[str
     return lines
 
 
-def _select_free(rows: models.QuerySet[Any], table: PersonalTable, limit: datetime) -> models.QuerySet[Any]:
-    """The rows whose time of proof is over."""
+def select_free(rows: models.QuerySet[Any], table: PersonalTable, limit: datetime) -> models.QuerySet[Any]:
+    """The rows whose time of proof is over: which is ``held_since`` of ``table`` before ``limit``."""
     column = rows.model._meta.get_field(table.held_since[0])
     value: Any = limit if isinstance(column, models.DateTimeField) else limit.date()
     since = Coalesce(*table.held_since) if len(table.held_since) > 1 else F(*table.held_since)
@@ -402,10 +402,11 @@ def _select_free(rows: models.QuerySet[Any], table: PersonalTable, limit: dateti
 def _count_held(rows: models.QuerySet[Any], table: PersonalTable, limit: datetime) -> int:
     if not table.held_since:
         return 0
-    return rows.exclude(pk__in=_select_free(rows, table, limit).values("pk")).count()
+    return rows.exclude(pk__in=select_free(rows, table, limit).values("pk")).count()
 
 
-def _erase_table(table: PersonalTable, rows: models.QuerySet[Any]) -> None:
+def erase_table(table: PersonalTable, rows: models.QuerySet[Any]) -> None:
+    """Do to each column of ``rows`` what ``table`` says. Raises ErasureConflictError."""
     if any(column.erasing is Erasing.DELETE for column in table.columns):
         rows.delete()
         return

@@ -2,7 +2,7 @@
 
 A chain moves as a whole, in one transaction with what stands for it alone, and only when nothing hangs on it any more.
 What is archived is what would be left if its person had been forgotten. Payments' ids rise with time, so one position
-tells how far a pass has come; what stayed is looked at again by the next pass. Source: docs/decisions/0130.
+tells how far a pass has come; what stayed is looked at again by the next pass. Source: docs/decisions/0130 and 0145.
 """
 
 from __future__ import annotations
@@ -18,15 +18,28 @@ import structlog
 from django.apps import apps
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
+from gateway.connectors.sepa.mandates import list_usable_mandates
 from gateway.core import clock
 from gateway.core.identifiers import first_id_at
 from gateway.db.statement import execute_sql
-from gateway.models import Agreement, ArchivePosition, Merchant, Payment, Registration, Status
-from gateway.personal_data.erasure import find_open_payments
+from gateway.models import (
+    Agreement,
+    ArchivePosition,
+    BankOrder,
+    Merchant,
+    Payment,
+    Registration,
+    SepaMandate,
+    Status,
+)
+from gateway.payments.mandate_mails import SEPA_DEBIT_BRAND
+from gateway.personal_data.erasure import erase_table, find_open_payments, select_free
 from gateway.personal_data.parameters import remove_personal_values
+from gateway.personal_data.people import find_mandates
+from gateway.personal_data.table import MANDATE_PROOF_RETENTION, MANDATES, PERSONAL_DATA, PersonalTable
 from gateway.timers.registry import SWEEP_INTERVAL_S, Timer
 
 ARCHIVE_BATCH_ROWS: Final = 500
@@ -39,7 +52,8 @@ ARCHIVE_REST: Final = timedelta(days=1)
 KEEPS_CHAIN: Final = (
     ("gateway.Suspension", "payment", Q()),
     ("gateway.Approval", "payment", Q()),
-    ("gateway.BankOrder", "payment", Q()),
+    ("gateway.BankOrderEvent", "order", Q(applied=False)),
+    ("gateway.BankOrder", "original_payment", Q(state__in=(BankOrder.State.WAITING, BankOrder.State.FILED))),
     ("gateway.AcquirerExchange", "payment", Q()),
     ("scheduling.JobRun", "payment", ~Q(job__state="ENDED")),
     ("chargebacks.Chargeback", "chain", Q()),
@@ -70,6 +84,10 @@ GOES_WITH_CHAIN: Final = (
     ("checkout.Checkout", "payment_id"),
 )
 """Rows that are deleted when their payment is archived: (model, the column that names it, which has an index)."""
+_BANK_TABLES: Final[Mapping[str, PersonalTable]] = {
+    table.model: table for table in PERSONAL_DATA if table.model in ("gateway.BankOrder", MANDATES)
+}
+"""What is personal of the bank's orders and mandates, which stay as books when their payments are archived."""
 _ERASED: Final[Mapping[str, Any]] = {
     "merchant_memo": "", "means_sealed": None, "email_key": None, "name_keys": None, "duplicate_guard": None,
 }  # fmt: skip
@@ -83,14 +101,14 @@ WITH free AS (
     USING free, unnest(%(ids)s::uuid[], %(sequences)s::int[], %(follow_ups)s::int[], %(changes)s::text[])
         AS f(id, sequence, follow_ups, changes)
     WHERE p.id = free.id AND p.id = f.id AND p.sequence = f.sequence AND p.follow_ups = f.follow_ups
-    RETURNING p.id, p.chain, p.merchant_id, p.channel_id, p.number, p.merchant_transaction_id, p.merchant_invoice_id,
-        p.created_at, to_jsonb(p) || f.changes::jsonb AS row
+    RETURNING p.id, p.chain, p.merchant_id, p.channel_id, p.number, p.payment_type, p.method, p.merchant_transaction_id,
+        p.merchant_invoice_id, p.created_at, to_jsonb(p) || f.changes::jsonb AS row
 )
 INSERT INTO gateway_archivedpayment
-    (id, chain, merchant_id, channel_id, number, merchant_transaction_id, merchant_invoice_id, created_at, row, events,
-    chain_expired, archived_at)
-SELECT gone.id, gone.chain, gone.merchant_id, gone.channel_id, gone.number, gone.merchant_transaction_id,
-    gone.merchant_invoice_id, gone.created_at, gone.row,
+    (id, chain, merchant_id, channel_id, number, payment_type, method, merchant_transaction_id, merchant_invoice_id,
+    created_at, row, events, chain_expired, archived_at)
+SELECT gone.id, gone.chain, gone.merchant_id, gone.channel_id, gone.number, gone.payment_type, gone.method,
+    gone.merchant_transaction_id, gone.merchant_invoice_id, gone.created_at, gone.row,
     (SELECT coalesce(jsonb_agg(to_jsonb(e) ORDER BY e.sequence), '[]') FROM gateway_paymentevent e
         WHERE e.payment_id = gone.id),
     EXISTS (SELECT 1 FROM gateway_chainstate s WHERE s.chain_id = gone.id AND s.expired),
@@ -147,7 +165,10 @@ def find_movable_chains(firsts: Collection[UUID], limit: UUID) -> dict[UUID, lis
     """The chains that may be archived: first payment → members, oldest first. ``limit``: all of a chain's ids
     are below it."""
     chains: dict[UUID, list[Payment]] = defaultdict(list)
-    columns = ("chain", "status", "registration", "agreement", "sequence", "follow_ups", "request", "answer")
+    columns = (
+        "chain", "merchant", "brand", "status", "registration", "agreement", "sequence", "follow_ups", "request",
+        "answer",
+    )  # fmt: skip
     for one in Payment.objects.filter(chain__in=firsts).only(*columns).order_by("pk"):
         chains[one.chain].append(one)
     members = [one for chain in chains.values() for one in chain]
@@ -169,6 +190,8 @@ def _find_held_payments(members: Sequence[Payment]) -> set[UUID]:
     for label, column, only in KEEPS_CHAIN:
         rows = apps.get_model(label)._default_manager.filter(only, **{f"{column}__in": ids})
         held.update(rows.values_list(column, flat=True))
+    usable = list_usable_mandates(clock.real_now().date())
+    held.update(BankOrder.objects.filter(pk__in=ids, mandate__in=usable).values_list("pk", flat=True))
     registrations = set(
         Registration.objects.filter(pk__in=[one.registration for one in members if one.registration is not None])
         .exclude(status=Registration.Status.DELETED)
@@ -207,6 +230,8 @@ def _archive_chains(firsts: Sequence[UUID], limit: UUID) -> int:
 def _move(chains: Mapping[UUID, Sequence[Payment]], now: datetime) -> int:
     members = [one for chain in chains.values() for one in chain]
     ids = [one.pk for one in members]
+    orders = BankOrder.objects.filter(pk__in=ids)
+    mandates = _find_ended_mandates(members, orders)
     values = {
         "ids": ids,
         "sequences": [one.sequence for one in members],
@@ -216,6 +241,8 @@ def _move(chains: Mapping[UUID, Sequence[Payment]], now: datetime) -> int:
     }
     if len(execute_sql(_MOVE, values)) != len(ids):
         raise ArchiveConflictError
+    _erase_bank_rows(orders)
+    _erase_bank_rows(mandates)
     execute_sql(_FORGET_EVENTS, {"ids": ids})
     execute_sql(_FORGET_RECEIPTS, {"ids": ids})
     for label, column in GOES_WITH_CHAIN:
@@ -227,6 +254,31 @@ def _move(chains: Mapping[UUID, Sequence[Payment]], now: datetime) -> int:
     if execute_sql(_LEFT, {"chains": list(chains)}) or _find_held_payments(members):
         raise ArchiveConflictError
     return len(ids)
+
+
+def _find_ended_mandates(members: Sequence[Payment], orders: QuerySet[BankOrder]) -> QuerySet[SepaMandate]:
+    """The mandates of the payments that nothing can be collected under any more, and whose time of proof is over."""
+    debits: dict[UUID, list[Payment]] = defaultdict(list)
+    for one in members:
+        if one.brand == SEPA_DEBIT_BRAND:
+            debits[one.merchant_id].append(one)
+    found = {key for key in orders.values_list("mandate", flat=True) if key is not None}
+    for merchant, own in debits.items():
+        stored = {one.registration for one in own if one.registration is not None}
+        found |= find_mandates(merchant, {one.pk for one in own}, stored)
+    now = clock.real_now()
+    ended = SepaMandate.objects.filter(pk__in=found).exclude(pk__in=list_usable_mandates(now.date()).values("pk"))
+    free = select_free(ended, _BANK_TABLES[MANDATES], now - MANDATE_PROOF_RETENTION)
+    return SepaMandate.objects.filter(pk__in=list(free.values_list("pk", flat=True)) if found else [])
+
+
+def _erase_bank_rows(rows: QuerySet[Any]) -> None:
+    """Erase whom these orders or mandates are of. Raises ArchiveConflictError where another transaction has locked one:
+    a message of the bank is being taken in, or a file planned."""
+    free = rows.select_for_update(skip_locked=True).order_by("pk").values_list("pk", flat=True)
+    if set(free) != set(rows.values_list("pk", flat=True)):
+        raise ArchiveConflictError
+    erase_table(_BANK_TABLES[rows.model._meta.label], rows)
 
 
 def _render_changes(payment: Payment) -> str:

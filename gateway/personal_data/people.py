@@ -166,7 +166,7 @@ def find_rows(
         named = {**named, PersonKind.EMAIL: _read_emails(seeds)}
     found: dict[str, frozenset[Any]] = {label: frozenset(keys) for label, keys in seeds.items()}
     found[REQUESTS] = frozenset(lookup(REQUESTS, lambda: _find_logged_requests(merchant, named)))
-    found[MANDATES] = frozenset(_find_mandates(merchant, seeds.get(PAYMENTS, set()), seeds.get(REGISTRATIONS, set())))
+    found[MANDATES] = frozenset(find_mandates(merchant.pk, seeds.get(PAYMENTS, set()), seeds.get(REGISTRATIONS, set())))
     for table in PERSONAL_DATA:
         if table.links:
             linked = _linked_rows(table, found).values_list("pk", flat=True)
@@ -286,7 +286,7 @@ def _find_used_registrations(
     return used - others
 
 
-def _find_mandates(merchant: Merchant, payments: set[UUID], registrations: set[UUID]) -> set[UUID]:
+def find_mandates(merchant: UUID, payments: set[UUID], registrations: set[UUID]) -> set[UUID]:
     """The mandates of the payments and registrations by their ids: one of an account that was only stored has no bank
     order. Of mandates with the same id at different creditors, those of the payments' accounts."""
     makers = Registration.objects.filter(pk__in=registrations).values_list("payment", flat=True)

@@ -209,9 +209,14 @@ def get_chosen_sql(more: Mapping[str, str] = MappingProxyType({})) -> str:
     return _CHOSEN_SQL.replace("/* more columns */", "".join(f"{sql} AS {name}, " for name, sql in more.items()))
 
 
+def read_chosen(sql: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    """Rows of a statement over ``chosen``; payments that were archived are among them."""
+    return read_sql(include_archive(sql), values)
+
+
 def count_chosen(period: ApprovalPeriod) -> int:
     """First payments that figures are computed from; MAX_APPROVAL_PAYMENTS if there are as many or more."""
-    return int(read_sql(include_archive(_COUNT), period.values())[0][0])
+    return int(read_chosen(_COUNT, period.values())[0][0])
 
 
 def compute_figures(period: ApprovalPeriod, by: str) -> list[SegmentFigures]:
@@ -219,7 +224,7 @@ def compute_figures(period: ApprovalPeriod, by: str) -> list[SegmentFigures]:
     breakdown."""
     breakdown = BREAKDOWNS[by]
     sql = _FIGURES.format(segment=breakdown.segment, joins=breakdown.joins)
-    found = fold_rows(read_sql(include_archive(sql), period.values()), breakdown.rename)
+    found = fold_rows(read_chosen(sql, period.values()), breakdown.rename)
     return sorted(found, key=(lambda one: one.name) if by in ("hour", "day") else _by_size)
 
 

@@ -21,8 +21,7 @@ from django.utils.translation import ngettext
 from gateway.backoffice.kit.formatting import format_number
 from gateway.core.intervals import ShareInterval, compute_difference, compute_share
 from gateway.core.money import currency_exponent
-from gateway.db.statement import read_sql
-from reporting.approvals.figures import ASKED_SQL, ApprovalPeriod, SegmentFigures, get_chosen_sql
+from reporting.approvals.figures import ASKED_SQL, ApprovalPeriod, SegmentFigures, get_chosen_sql, read_chosen
 from reporting.approvals.second_acquirers import CascadeFigures, compute_chances
 from reporting.approvals.waterfall import Waterfall
 
@@ -146,7 +145,7 @@ def _sum_rate(paths: Sequence[SegmentFigures], names: Sequence[str]) -> ShareInt
 def _from_accounts(period: ApprovalPeriod, currency: str) -> Iterator[Gain]:
     """Accounts at which a brand is approved less often than at another, and not by chance."""
     by_brand: dict[str, list[tuple[str, int, int, Decimal, Decimal]]] = {}
-    for brand, account, its_currency, attempts, approved, lost, asked in read_sql(_ACCOUNTS, period.values()):
+    for brand, account, its_currency, attempts, approved, lost, asked in read_chosen(_ACCOUNTS, period.values()):
         if its_currency == currency and attempts >= MIN_COMPARED_ATTEMPTS:
             by_brand.setdefault(brand, []).append((account, attempts, approved, lost, asked))
     for brand, accounts in by_brand.items():
@@ -179,10 +178,10 @@ def _from_hours(period: ApprovalPeriod, currency: str) -> Iterator[Gain]:
     values = period.values()
     hours = [
         (hour, attempts, approved)
-        for own, hour, attempts, approved in read_sql(_OTHER_HOURS, values)
+        for own, hour, attempts, approved in read_chosen(_OTHER_HOURS, values)
         if own == currency and attempts >= MIN_COMPARED_ATTEMPTS
     ]
-    for own, hour, attempts, approved, money in read_sql(_CHARGES, values):
+    for own, hour, attempts, approved, money in read_chosen(_CHARGES, values):
         if own != currency or attempts < MIN_COMPARED_ATTEMPTS:
             continue
         better = [

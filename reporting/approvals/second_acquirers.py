@@ -19,7 +19,7 @@ from gateway.core.intervals import ShareInterval, compute_share
 from gateway.db.statement import read_sql
 from gateway.payments.cascade import CASCADABLE_DECLINES, NO_ADVICE
 from gateway.risk.retry_rules import MAX_RULE_DAYS, NETWORK_OF_BRAND, RETRY_LIMITS, resolve_network
-from reporting.approvals.figures import ASKED_SQL, ApprovalPeriod, get_chosen_sql
+from reporting.approvals.figures import ASKED_SQL, ApprovalPeriod, get_chosen_sql, read_chosen
 
 MAX_COUNTED_DECLINES: Final = 200_000
 """The newest declines of a card that the schemes' counts are computed from."""
@@ -179,7 +179,7 @@ def compute_cascades(period: ApprovalPeriod) -> list[CascadeFigures]:
     """What second acquirers did in a period, the most used currency first."""
     return [
         CascadeFigures(currency=currency, payments=payments, attempts=int(attempts), saved=saved, money=money)
-        for currency, payments, attempts, saved, money in read_sql(_CASCADES, period.values())
+        for currency, payments, attempts, saved, money in read_chosen(_CASCADES, period.values())
     ]
 
 
@@ -187,7 +187,7 @@ def compute_chances(period: ApprovalPeriod) -> list[CascadeChance]:
     """What second acquirers were not asked for."""
     pairs = [f"{row.result} {response}" for row in CASCADABLE_DECLINES for response in sorted(row.responses)]
     values = {**period.values(), "cascadable": pairs, "no_advice": sorted(NO_ADVICE)}
-    rows = read_sql(_CHANCES, values)
+    rows = read_chosen(_CHANCES, values)
     return [CascadeChance(currency=currency, payments=payments, money=money) for currency, payments, money in rows]
 
 

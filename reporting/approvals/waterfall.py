@@ -18,7 +18,7 @@ from django.utils.translation import gettext_noop
 
 from gateway.backoffice.operations.dashboard import SCOPE_CONDITION
 from gateway.db.statement import read_sql
-from reporting.approvals.figures import MAX_APPROVAL_PAYMENTS, ApprovalPeriod, get_chosen_sql
+from reporting.approvals.figures import MAX_APPROVAL_PAYMENTS, ApprovalPeriod, get_chosen_sql, read_chosen
 
 LOST_REASONS: Final = {
     "left": gettext_noop("left without a try"),
@@ -41,7 +41,7 @@ NOT_SETTLED: Final = ("uncaptured", "returned", "unsettled")
 
 # The purchase's deciding attempt: an approved one, else an undecided one, else the last that an acquirer answered.
 _PURCHASES: Final = f"""
-WITH {get_chosen_sql()}, deciding AS (
+WITH {get_chosen_sql({"archived": "p.archived"})}, deciding AS (
     SELECT DISTINCT ON (merchant_id, purchase) c.*,
         CASE WHEN pays_rest THEN sum(approved_amount) OVER (PARTITION BY merchant_id, purchase) END AS paid_in_parts
     FROM chosen c
@@ -72,7 +72,8 @@ WITH {get_chosen_sql()}, deciding AS (
             bool_or(p.payment_type = 'CP' AND EXISTS (
                 SELECT 1 FROM reporting_match m WHERE m.payment = p.id AND m.chosen AND m.undone_at IS NULL
                     AND m.record_type = 'SETTLED')) AS settled
-        FROM gateway_payment p WHERE p.chain = d.id AND p.id <> d.id AND p.status = 'APPROVED'
+        FROM gateway_payment p
+        WHERE p.archived = d.archived AND p.chain = d.id AND p.id <> d.id AND p.status = 'APPROVED'
     ) AS f ON d.approved AND d.follow_ups > 0
 )
 SELECT currency, CASE WHEN lost <> '' THEN lost WHEN captured = 0 THEN 'uncaptured' WHEN returned >= captured THEN
@@ -125,7 +126,7 @@ def compute_waterfalls(period: ApprovalPeriod) -> list[Waterfall]:
     """One for each currency, the largest first."""
     found: dict[str, dict[str, tuple[int, Decimal]]] = defaultdict(dict)
     checkouts: dict[str, int] = {}
-    for currency, reason, count, money in read_sql(_PURCHASES, period.values()):
+    for currency, reason, count, money in read_chosen(_PURCHASES, period.values()):
         found[currency][reason] = (count, money)
     for currency, opened, _money, left, left_money in read_sql(_CHECKOUTS, period.values()):
         checkouts[currency] = opened

@@ -31,7 +31,7 @@ CLAIMS = {
     "gateway/payments/recovery.py": 1,
     "gateway/payments/shopper_return.py": 1,
     "gateway/payments/registration_retention.py": 1,
-    "gateway/personal_data/payment_archiving.py": 1,
+    "gateway/personal_data/payment_archiving.py": 2,
     "gateway/risk/risk_store.py": 1,
     "gateway/processor_events/event_processing.py": 1,
     "gateway/scheduling/job_timer.py": 2,

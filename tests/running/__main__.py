@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tests.running.cluster_trials import try_cluster
+from tests.running.cluster_trials import CLUSTER_TRIALS, try_cluster
 from tests.running.live import a_live_start
 from tests.running.machines import missing_tools, run_inside
 from tests.running.patroni import PROGRAMS, newest_binaries
@@ -36,6 +36,10 @@ def main() -> int:
     parser.add_argument("--markdown", action="store_true", help="print the table as docs/running.md has it")
     parser.add_argument("--keep", action="store_true", help="keep the folder with all logs")
     options = parser.parse_args()
+    every = TRIALS[:1] if options.web_only else (TRIALS[0], an_upgrade, *TRIALS[1:])
+    names = CLUSTER_TRIALS if options.cluster else [trial.__name__ for trial in (*every, a_live_start)]
+    if not any(options.only in name for name in names):
+        parser.error(f"--only {options.only}: no trial has this in its name. The trials: {', '.join(names)}")
     if options.cluster:
         if why := missing_for_cluster():
             sys.stdout.write(f"Skipped, there can be no cluster here: {why}\n")
@@ -49,7 +53,6 @@ def main() -> int:
     started = time.monotonic()
     rows: list[Row] = []
     try:
-        every = TRIALS[:1] if options.web_only else (TRIALS[0], an_upgrade, *TRIALS[1:])
         trials = [trial for trial in every if options.only in trial.__name__]
         found = (
             try_cluster(folder, options.seconds, options.ttl, options.only)

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from gateway.connectors.means import BankAccount
 from gateway.connectors.port import AcquirerRequest
@@ -116,6 +116,15 @@ def mandate_lapses_on(mandate: SepaMandate) -> date | None:
     if since is None:
         return None
     return target_calendar.add_months(since, MANDATE_LAPSE_MONTHS)
+
+
+def list_usable_mandates(today: date) -> QuerySet[SepaMandate]:
+    """The mandates under which a collection may be made today or later (check_mandate_usable, mandate_lapses_on), a
+    blocked one too, for it may be released. Months are counted as of 31 days: some that lapsed a few weeks ago are
+    among them."""
+    since = today - timedelta(days=31 * MANDATE_LAPSE_MONTHS)
+    unused = Q(used_on=None) & (Q(named_by_merchant=True) | Q(signed_on__gte=since))
+    return SepaMandate.objects.filter(Q(used_on__gte=since) | unused).exclude(state=State.ENDED)
 
 
 def resolve_debtor_address(request: AcquirerRequest, means: BankAccount, mandate: SepaMandate) -> dict[str, str]:

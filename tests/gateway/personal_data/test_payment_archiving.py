@@ -6,6 +6,7 @@ import csv
 import gzip
 import hashlib
 import io
+import itertools
 import json
 import stat
 import threading
@@ -48,15 +49,20 @@ from gateway.models import (
 from gateway.payments import follow_ups, payment_archive, transaction_query
 from gateway.payments.authorization_expiry import expire_authorizations
 from gateway.payments.payment_archive import bring_chain_back
-from gateway.payments.transaction_query import TransactionQuery, find_transactions
+from gateway.payments.transaction_query import TransactionQuery, find_transactions, query_from_parameters
 from gateway.personal_data import archive_files, payment_archiving
 from gateway.personal_data.payment_archiving import GOES_WITH_CHAIN, KEEPS_CHAIN, archive_old_payments
 from gateway.personal_data.people import PersonNotFoundError, find_person, parse_person
 from gateway.personal_data.table import PAYMENTS, PERSONAL_DATA, Erasing
 from reporting.approvals.figures import ApprovalPeriod, compute_figures, count_chosen
+from reporting.approvals.gains import list_gains
+from reporting.approvals.second_acquirers import compute_cascades, compute_chances
+from reporting.approvals.waterfall import compute_waterfalls
 from reporting.models import ClearingInstitute
 from reporting.month_end.statement import MISSING_PART, MonthScope, build_statement, list_part
 from tests.checkout.test_payment_links import create, pay_link
+from tests.reporting.test_approval_rates import START, period, write_payments
+from tests.reporting.test_second_acquirers import CASCADED, FURTHER, not_honoured
 from tests.support import books
 from tests.support.client import Answer
 from tests.support.clock import jump
@@ -476,6 +482,91 @@ def test_a_query_is_answered_from_the_archive_as_it_was_before(shop: Shop, monke
     assert ask_all() == before
 
 
+def made_on(day: int, *ids: str) -> None:
+    Payment.objects.filter(pk__in=ids).update(created_at=datetime(2020, 1, day, 10, tzinfo=UTC))
+
+
+def test_a_list_by_date_is_answered_from_the_archive_as_it_was_before(
+    shop: Shop, stranger: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Newest first and by pages, with each filter, channel and linked ones, before, while some and after all moved."""
+    first, capture, refund = captured(shop)
+    others = [shop.api.pay().id for _ in range(3)]
+    bank = shop.api.pay(
+        paymentBrand="DIRECTDEBIT_SEPA", bankAccount__holder="Jane Jones",
+        bankAccount__iban="DE23100000001234567890", bankAccount__bic="MARKDEF1100", bankAccount__country="DE",
+        card__number=None, card__expiryMonth=None, card__expiryYear=None, card__cvv=None, card__holder=None,
+    ).id  # fmt: skip
+    elsewhere = shop.api_of(shop.open_channel())
+    other = elsewhere.pay().id
+    Merchant.objects.filter(pk=shop.merchant.pk).update(dispatching=True)
+    whole_shop = shop.api.as_entity(shop.merchant.entity_id)
+    everything = (first, capture, refund, *others, bank, other)
+    for day, one in enumerate(everything, 1):
+        made_on(day, one)
+    made_on(5, others[0], others[1])  # two at one moment
+    made_on(9, stranger.api.pay().id)
+    narrowed: list[dict[str, str]] = [
+        {},
+        {"paymentTypes": "DB"},
+        {"paymentTypes": "RF"},
+        {"paymentTypes": "CP,RF"},
+        {"paymentMethods": "CC"},
+        {"paymentMethods": "DD"},
+        {"paymentMethods": "DD", "paymentTypes": "DB"},
+        {"date.from": "2020-01-03 00:00:00"},
+        {"date.to": "2020-01-05 10:00:00"},
+        {"date.from": "2020-01-02 10:00:00", "date.to": "2020-01-06 09:59:59"},
+    ]
+    whole = query_from_parameters({"limit": "100"}, shop.merchant, None)
+
+    def ask_all() -> list[Any]:
+        answers: list[Any] = []
+        for api in (shop.api, elsewhere, whole_shop):
+            for linked in ({}, {"includeLinkedTransactions": "true"}):
+                for more in narrowed:
+                    found = api.get("/v1/query", {**linked, **more}).body.get("payments", [])
+                    answers.append(([one["id"] for one in found], linked, more))
+                    for page in ("1", "2", "3"):
+                        body = api.get("/v3/query", {**linked, **more, "pageNo": page}).body
+                        answers.append(
+                            (body["result"]["code"], [one["id"] for one in body.get("records", [])], body.get("pages"))
+                        )
+        for limit, page, linked in itertools.product((1, 2, 3), (None, 1, 2, 3), (False, True)):
+            one_page = find_transactions(replace(whole, limit=limit, page=page, linked=linked))
+            answers.append(((), [one.pk.hex for one in one_page.payments], one_page.pages))
+        return answers
+
+    before = ask_all()
+    assert {one for answer in before if isinstance(answer[0], list) for one in answer[0]} == set(everything)
+    Payment.objects.filter(pk=others[1]).update(status="PENDING")
+    assert later(monkeypatch) == 8
+    assert hot() == {others[1]}
+    Payment.objects.filter(pk=others[1]).update(status="APPROVED")
+    assert ask_all() == before
+    assert later(monkeypatch, HOT_DAYS + 5) == 1
+    assert ask_all() == before
+    january = {"date.from": "2020-01-01 00:00:00", "date.to": "2020-02-01 00:00:00"}
+    listed = shop.api.get("/v1/query", january).body["payments"]
+    assert all(one["resultDetails"]["archivedAt"].startswith("20") for one in listed)
+    assert {one["id"] for one in listed} == set(everything) - {other}
+
+
+def test_a_list_of_times_in_which_nothing_can_be_archived_does_not_read_the_archive(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    today = clock.merchant_now(shop.merchant)
+    for _ in range(2):
+        shop.api.pay()
+    made_on(1, shop.api.pay().id)
+    for days, limit, reads in ((1_094, 100, 0), (1_096, 100, 1), (5_000, 2, 0), (5_000, 3, 1), (5_000, 4, 1)):
+        asked = {"limit": "100", "date.from": f"{today - timedelta(days=days):%Y-%m-%d %H:%M:%S}"}
+        query = replace(query_from_parameters(asked, shop.merchant, shop.channel), limit=limit)
+        with statements() as seen:
+            assert len(find_transactions(query).payments) == min(limit, 2 if days < 1_100 else 3)
+        assert sum("gateway_archivedpayment" in one for one in seen) == reads, (days, limit)
+
+
 def test_an_order_with_archived_and_newer_payments_is_answered_whole(
     shop: Shop, stranger: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -581,6 +672,7 @@ def test_no_report_changes_when_a_chain_is_archived(shop: Shop, monkeypatch: pyt
             [list_part(month, "booked", "EUR", None, 10) for month in months],
             [compute_figures(whole, by) for by in ("all", "brand", "acquirer", "day", "cardType")],
             count_chosen(whole),
+            compute_waterfalls(whole),
         ]
 
     def read_lines() -> list[dict[str, Any]]:
@@ -591,6 +683,8 @@ def test_no_report_changes_when_a_chain_is_archived(shop: Shop, monkeypatch: pyt
     before, lines_before = read(), read_lines()
     assert before[1][0].ids == [(missing.pk, Decimal("-15.00"))]
     assert before[4] == 3
+    (fall,) = before[5]
+    assert {row.reason: row.money for row in fall.rows if row.lost} == {"unsettled": Decimal(15)}
     assert later(monkeypatch) == 5
     assert hot() == set()
     assert read() == before
@@ -601,6 +695,50 @@ def test_no_report_changes_when_a_chain_is_archived(shop: Shop, monkeypatch: pyt
     lines = f"/admin/reporting/monthclosing/month/{shop.merchant.pk.hex}/{today:%Y-%m}/lines/"
     page = clerk.get(lines, {"part": MISSING_PART, "currency": "EUR"})
     assert f"/admin/gateway/payment/{missing.pk}/change/" in page.content.decode()
+
+
+def test_what_would_bring_most_does_not_change_when_payments_are_archived(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two accounts, charges at two hours, declines that were sent to a second acquirer and such that were not."""
+    charge = {"request": {"standingInstruction": {"source": "MIT"}}, "brand": "MASTER"}
+    declined = {"code": "800.100.152"}
+    write_payments(
+        shop.channel,
+        [
+            {"acquirer_merchant_id": account, **({} if number % 100 < share else declined)}
+            for account, share in (("NORTH", 95), ("SOUTH", 80))
+            for number in range(300)
+        ],
+    )
+    write_payments(
+        shop.channel,
+        [
+            charge | {"created_at": START + timedelta(hours=hour), **({} if number % 100 < share else declined)}
+            for hour, share in ((3, 40), (12, 90))
+            for number in range(200)
+        ],
+    )
+    write_payments(shop.channel, [dict(CASCADED) for _ in range(20)])
+    write_payments(shop.channel, [not_honoured() | FURTHER for _ in range(10)])
+    whole = period()
+
+    def read() -> list[Any]:
+        falls = compute_waterfalls(whole)
+        cascades = compute_cascades(whole)
+        gains = list_gains(whole, falls[0], compute_figures(whole, "threeDSecure"), cascades)
+        return [falls, cascades, compute_chances(whole), gains]
+
+    before = read()
+    titles = " ".join(str(one.title) for one in before[3])
+    for word in ("SOUTH", "Charge stored cards at", "second acquirer"):
+        assert word in titles
+    assert before[1]
+    assert before[2]
+    while later(monkeypatch):
+        pass
+    assert hot() == set()
+    assert read() == before
 
 
 def test_what_the_archive_holds_no_more_is_read_as_empty() -> None:
