@@ -456,14 +456,15 @@ class BackofficePage(ModelAdmin):
         if row is None or not self.has_view_or_change_permission(request, row):
             raise Http404
         own = AuditEntry.objects.filter(subject=self.opts.model_name, subject_id=str(row.pk)).order_by("-id")
-        entries = list(own[:MAX_HISTORY_ROWS])
+        entries = list(own[: MAX_HISTORY_ROWS + 1])
         sentences = describe_entries(entries)
         context = {
             **self.admin_site.each_context(request),
             "title": _("History of %s") % self.name_row(row),
             "opts": self.opts,
             "original": row,
-            "entries": [{"row": entry, "sentence": sentences[entry.pk]} for entry in entries],
+            "entries": [{"row": entry, "sentence": sentences[entry.pk]} for entry in entries[:MAX_HISTORY_ROWS]],
+            "most": MAX_HISTORY_ROWS if len(entries) > MAX_HISTORY_ROWS else 0,
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/audit_history.html", context)
