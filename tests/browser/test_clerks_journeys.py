@@ -100,7 +100,9 @@ def test_a_refund_above_a_clerks_limit_is_found_asked_for_and_decided(shop: Shop
     # Home: what the day was like, what is due, every plot with its table, and the ways to the lists behind them.
     for title in ("The last 24 hours", "Approval rate by brand", "Due settlements", "Disputes"):
         expect(page.get_by_role("heading", name=title, exact=True)).to_be_visible()
-    expect(page.locator("section", has_text="Disputes to answer")).to_contain_text(re.compile(r"33\.00 EUR, \d+ days left"))
+    expect(page.locator("section", has_text="Disputes to answer")).to_contain_text(
+        re.compile(r"33\.00 EUR, \d+ days left")
+    )
     figures = page.locator("figure")
     assert figures.count() > 2
     for figure in figures.all():

@@ -142,7 +142,9 @@ class AuditEntryAdmin(ReadOnlyPage):
 
     @admin.display(description=_("action"), ordering="action")
     def what(self, entry: AuditEntry) -> str:
-        return format_html('<span class="th-pill {}">{}</span>', _TONES.get(entry.action, ""), gettext(entry.action))
+        # The kind of background work stands in the sentence.
+        action = f"work {entry.action.rpartition(' ')[2]}" if entry.subject == "backgroundwork" else entry.action
+        return format_html('<span class="th-pill {}">{}</span>', _TONES.get(entry.action, ""), gettext(action))
 
     @admin.display(description=_("subject"))
     def about(self, entry: AuditEntry) -> str:

@@ -21,7 +21,17 @@ from django.utils.translation import gettext_lazy as lazy
 from gateway.backoffice.kit.formatting import build_state_pill, format_money
 from gateway.backoffice.payments.payment_titles import format_payment_title
 from gateway.core.masking import mask_text
-from gateway.models import AccessToken, Approval, AuditEntry, Channel, Division, Merchant, Payment, Psp
+from gateway.models import (
+    AccessToken,
+    Approval,
+    AuditEntry,
+    Channel,
+    Division,
+    ErasureRequest,
+    Merchant,
+    Payment,
+    Psp,
+)
 from gateway.payments.operation_table import OPERATIONS
 
 LOOK_ACTIONS: Final = ("view", "evidence fetched")
@@ -183,6 +193,8 @@ def _name_subject(entry: AuditEntry, name: str, values: Mapping[str, Any]) -> st
     """What the entry is about: "Refund 80.00 EUR, order-4711", "Channel main (Shop)"."""
     if entry.subject in ("approval", "payment") and "operation" in values and "amount" in values:
         return ", ".join(filter(None, (_name_move(values), name)))
+    if entry.subject == "erasurerequest" and values.get("kind") in ErasureRequest.Kind:
+        return f"{ErasureRequest.Kind(values['kind']).label} {values.get('shown', '')}".strip()
     if entry.subject == "monthclosing" and "month" in values:
         return f"{values['month']} ({values.get('merchant', '')})"
     known = name or next((str(values[key]) for key in ("name", "username", "kind") if values.get(key)), "")

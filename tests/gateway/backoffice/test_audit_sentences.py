@@ -53,6 +53,15 @@ def test_every_recorded_action_has_a_sentence_in_every_language() -> None:
             assert [actions[number] for number, text in told.items() if text.startswith("boss: ")] == []
 
 
+@pytest.mark.parametrize("language", ["de", "fr"])
+def test_every_recorded_action_has_a_word_for_the_list(language: str) -> None:
+    """Beside German sentences stood "forget shopper" and "erasure carried out"."""
+    same = {"export", "import"}
+    works = {f"work {verb}" for verb in ("asked", "cancelled")}
+    with translation.override(language):
+        assert {action for action in {*recorded_actions(), *works} if translation.gettext(action) == action} <= same
+
+
 @pytest.mark.django_db
 @pytest.mark.parametrize("language", ["en", "de", "fr"])
 def test_an_action_whose_name_is_put_together_has_a_sentence_as_well(language: str) -> None:
@@ -96,6 +105,14 @@ def test_a_refund_is_told_with_its_amount_and_order_in_the_language_of_who_reads
     page = manager.get(f"/admin/gateway/auditentry/{sent.pk}/change/").content.decode()
     assert "Noch zu erstatten" in page
     translation.activate("en")
+
+
+@pytest.mark.django_db
+def test_a_request_to_erase_names_whom_it_is_about() -> None:
+    """It was "the data of erasure request email"."""
+    facts = {"kind": "email", "shown": "j•••@shop.example"}
+    entry = AuditEntry(pk=1, actor="maja", action="erasure asked", subject="erasurerequest", subject_id="", after=facts)
+    assert describe_entries([entry])[1] == "maja asked to erase the data of e-mail address j•••@shop.example"
 
 
 @pytest.mark.django_db
