@@ -110,4 +110,4 @@ def test_captures_of_many_payments_are_taken_back(shop: Shop, site: str, open_pa
     expect(page.get_by_role("button", name="Take it back (dry run first)")).to_have_count(0)
     for ident in held:
         page.goto(f"{site}/admin/gateway/payment/{UUID(ident)}/change/")
-        expect(page.locator(".ck-head .ck-pill").first).to_have_text("Reversed")
+        expect(page.locator(".ck-head .ck-pill").first).to_have_text("Voided")
