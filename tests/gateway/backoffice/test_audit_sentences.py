@@ -94,7 +94,8 @@ def test_a_refund_is_told_with_its_amount_and_order_in_the_language_of_who_reads
     assert key is not None
     assert clerk.post(form, {"key": key[1], "amount": "60,00", "reason": "duplicate"}).status_code == 302
     sent, made = AuditEntry.objects.get(action="refund sent"), AuditEntry.objects.get(action="refund made")
-    assert (sent.before["Still to refund"], made.after["Still to refund"]) == ("92.00", "32.00")
+    kept = [(each or {})["Still to refund"] for each in (sent.before, made.after)]
+    assert kept == ["92.00", "32.00"]
     translation.activate("en")
     assert describe_entries([sent, made]) == {
         sent.pk: "clara sent Refund 60.00 EUR, Debit 92.00 EUR, order-4711",
