@@ -62,6 +62,10 @@ def placed(context: template.Context, parts: Sequence[Mapping[str, Any]]) -> lis
     if len(found) > 1 and str(found[1].get("link")) in known:
         group, title = known[str(found[1]["link"])]
         found[:2] = [{"title": group}, {"title": title, "link": found[1]["link"]}]
+    match = context["request"].resolver_match
+    page = getattr(match.func, "model_admin", None) if match is not None else None
+    if page is not None and len(found) == 2 and str(match.url_name).endswith("_add"):
+        found.append({"title": _("Add %(name)s") % {"name": page.opts.verbose_name}})
     for part in found[2:]:
         if (name := _NAMES.get(type(part["title"]))) is not None:
             part["title"] = name(part["title"])

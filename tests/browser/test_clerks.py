@@ -93,10 +93,18 @@ def test_a_clerk_finds_a_payment_and_refunds_it(shop: Shop, site: str, open_page
     page.get_by_role("button", name="Refund 30.00 EUR").evaluate("(one) => { one.click(); one.click() }")
     expect(page.get_by_text("Refund 30.00 EUR was accepted.")).to_be_visible()
     expect(page.locator(".ck-sum", has_text="Still to refund")).to_contain_text("62.00")
+    # The back button leads to the form: it is the one that was sent, also with another amount.
     page.go_back()
-    page.go_back()
+    expect(amount).to_have_value("62.00")
+    page.get_by_label("Reason").select_option("duplicate")
+    follow(page, page.get_by_role("button", name="Refund 62.00 EUR"))
+    expect(page.get_by_text("Refund 30.00 EUR was sent by this form before. Nothing was sent twice.")).to_be_visible()
     refunds = Payment.objects.filter(payment_type="RF", referenced=paid.id)
     assert [row.amount for row in refunds] == [Decimal("30.00")]
+    follow(page, page.get_by_role("link", name="Refund…"))
+    page.get_by_label("Reason").select_option("other")
+    follow(page, page.get_by_role("button", name="Refund 62.00 EUR"))
+    expect(page.get_by_text("Refund 62.00 EUR was accepted.")).to_be_visible()
 
 
 def test_what_was_typed_comes_back_after_the_page_that_asks_who_one_is(shop: Shop, site: str, open_page: Open) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from django.test import override_settings
@@ -12,7 +13,7 @@ from playwright.sync_api import Page, expect
 from gateway.background import queue
 from gateway.models import Division, Payment, Psp
 from tests.browser.conftest import picture
-from tests.browser.patience import resize
+from tests.browser.patience import follow, resize
 from tests.browser.test_clerks import fits, serious, sign_in, somebody
 from tests.support.fixtures import Shop, open_shop
 
@@ -76,3 +77,37 @@ def test_two_payments_are_picked_looked_at_and_refunded(shop: Shop, site: str, o
         look("done")
     made = Payment.objects.filter(payment_type="RF").order_by("amount").values_list("amount", flat=True)
     assert [f"{amount}" for amount in made] == ["20.00", "30.00"]
+
+
+def test_captures_of_many_payments_are_taken_back(shop: Shop, site: str, open_page: Open, tmp_path: Path) -> None:
+    """All of a list is captured, and taken back after a dry run of its own. The simulator ends the reservation, too."""
+    somebody("clara", "clerk", shop)
+    held = [
+        shop.api.pay(paymentType="PA", amount=amount, merchantTransactionId="fair-2026").id
+        for amount in ("10.00", "20.00")
+    ]
+    page = open_page()
+
+    def confirm() -> None:
+        queue.run_background_work(None)
+        page.reload()
+        follow(page, page.get_by_role("button", name="Confirm and send"))
+        queue.run_background_work(None)
+        page.reload()
+
+    with override_settings(GATEWAY_WORK_DIR=str(tmp_path)):
+        sign_in(page, site, "clara")
+        page.goto(f"{site}/admin/gateway/payment/")
+        page.get_by_label("all of this list").check()
+        follow(page, page.get_by_role("button", name="Capture …"))
+        confirm()
+        assert Payment.objects.filter(payment_type="CP", status="APPROVED").count() == 2
+        follow(page, page.get_by_role("button", name="Take it back (dry run first)"))
+        expect(page.get_by_role("link", name="It takes back what this did")).to_be_visible()
+        confirm()
+    expect(page.locator("[data-rows] tbody tr", has_text="accepted").filter(has_text="fair-2026")).to_have_count(2)
+    picture(page, "many-taken-back")
+    expect(page.get_by_role("button", name="Take it back (dry run first)")).to_have_count(0)
+    for ident in held:
+        page.goto(f"{site}/admin/gateway/payment/{UUID(ident)}/change/")
+        expect(page.locator(".ck-head .ck-pill").first).to_have_text("Voided")

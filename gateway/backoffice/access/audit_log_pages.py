@@ -25,6 +25,7 @@ from gateway.backoffice.access import audit_work
 from gateway.backoffice.access.audit_sentences import LOOK_ACTIONS, describe_entries
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
 from gateway.backoffice.kit.work_start import start_page_work
+from gateway.backoffice.payments.chain_sums import CHAIN_SUM_KEYS
 from gateway.models import AuditEntry, AuditSeal
 
 HYPHENATED_UUID_CHARS: Final = 36
@@ -141,7 +142,9 @@ class AuditEntryAdmin(ReadOnlyPage):
 
     @admin.display(description=_("action"), ordering="action")
     def action_pill(self, entry: AuditEntry) -> str:
-        return format_html('<span class="th-pill {}">{}</span>', _TONES.get(entry.action, ""), gettext(entry.action))
+        # The kind of background work stands in the sentence.
+        action = f"work {entry.action.rpartition(' ')[2]}" if entry.subject == "backgroundwork" else entry.action
+        return format_html('<span class="th-pill {}">{}</span>', _TONES.get(entry.action, ""), gettext(action))
 
     @admin.display(description=_("subject"))
     def subject_link(self, entry: AuditEntry) -> str:
@@ -158,7 +161,7 @@ class AuditEntryAdmin(ReadOnlyPage):
     def changes(self, entry: AuditEntry) -> SafeString:
         before, after = entry.before or {}, entry.after or {}
         names = [name for name in {**before, **after} if before.get(name) != after.get(name)] or list(after)
-        rows = [(name, _format_value(before.get(name)), _format_value(after.get(name))) for name in names]
+        rows = [(_title_value(name), _format_value(before.get(name)), _format_value(after.get(name))) for name in names]
         return SafeString(render_to_string("admin/before_after.html", {"rows": rows}))
 
     def place(self, row: AuditEntry) -> RowOwner:
@@ -182,6 +185,11 @@ class AuditEntryAdmin(ReadOnlyPage):
 def _record_log_view(request: HttpRequest, entry: str) -> None:
     """Write an audit entry about reading the audit log (PCI DSS 10.2.1.3)."""
     audit_log.record_audit_entry_for(actor_from_request(request), "view", "auditentry", entry)
+
+
+def _title_value(name: str) -> str:
+    """The name of a value: of a payment's sums in the reader's language, of a row's columns as they are called."""
+    return gettext(name) if name in CHAIN_SUM_KEYS else name
 
 
 def _format_value(value: Any) -> str:

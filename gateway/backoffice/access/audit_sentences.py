@@ -18,10 +18,20 @@ from django.db.models import Model
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
 
-from gateway.backoffice.kit.formatting import format_money
+from gateway.backoffice.kit.formatting import build_state_pill, format_money
 from gateway.backoffice.payments.payment_titles import format_payment_title
 from gateway.core.masking import mask_text
-from gateway.models import AccessToken, Approval, AuditEntry, Channel, Division, Merchant, Payment, Psp
+from gateway.models import (
+    AccessToken,
+    Approval,
+    AuditEntry,
+    Channel,
+    Division,
+    ErasureRequest,
+    Merchant,
+    Payment,
+    Psp,
+)
 from gateway.payments.operation_table import OPERATIONS
 
 LOOK_ACTIONS: Final = ("view", "evidence fetched")
@@ -104,7 +114,24 @@ _SENTENCES: Final[Mapping[str, Any]] = {
     "resume": lazy("%(actor)s resumed %(what)s"),
     "off": lazy("%(actor)s switched off %(what)s"),
     "export": lazy("%(actor)s exported %(what)s"),
+    "on": lazy("%(actor)s activated %(what)s"),
+    "disable": lazy("%(actor)s switched off %(what)s"),
+    "cancel": lazy("%(actor)s cancelled %(what)s"),
+    "reschedule": lazy("%(actor)s changed %(what)s"),
+    "escalate": lazy("%(actor)s opened the next stage of %(what)s"),
+    "win": lazy("%(actor)s entered the decision for the merchant: %(what)s"),
+    "lose": lazy("%(actor)s entered the decision for the shopper: %(what)s"),
+    "event acted on again": lazy("%(actor)s had %(what)s acted on again"),
+    "event settled by hand": lazy("%(actor)s settled %(what)s by hand"),
+    "end mandate": lazy("%(actor)s ended %(what)s"),
+    "release mandate": lazy("%(actor)s released %(what)s"),
 }
+_FOLLOW_UP_SENTENCES: Final[Mapping[str, Any]] = {
+    "sent": lazy("%(actor)s sent %(what)s"),
+    "made": lazy("%(what)s, sent by %(actor)s: %(state)s"),
+    "refused": lazy("%(actor)s was refused: %(what)s"),
+}
+"""Sentences of manual follow-ups, whose actions begin with their operation: "refund sent"."""
 _WORK_SENTENCES: Final[Mapping[str, Any]] = {
     "asked": lazy("%(actor)s started %(what)s"),
     "cancelled": lazy("%(actor)s cancelled %(what)s"),
@@ -148,8 +175,11 @@ def _describe(entry: AuditEntry, name: str) -> str:
         "what": _name_subject(entry, name, values),
         "asker": values.get("asked by") or "–",
         "note": values.get("reason") or values.get("note") or "–",
+        "state": build_state_pill(str(values.get("status", "")))["text"],
     }
     sentence = _SENTENCES.get(entry.action)
+    if sentence is None and "operation" in values:
+        sentence = _FOLLOW_UP_SENTENCES.get(entry.action.rpartition(" ")[2])
     if sentence is None and entry.subject == "backgroundwork":
         sentence = _WORK_SENTENCES.get(entry.action.rpartition(" ")[2])
     if entry.action == "single sign-on" and values.get("subject"):
@@ -161,8 +191,10 @@ def _describe(entry: AuditEntry, name: str) -> str:
 
 def _name_subject(entry: AuditEntry, name: str, values: Mapping[str, Any]) -> str:
     """What the entry is about: "Refund 80.00 EUR, order-4711", "Channel main (Shop)"."""
-    if entry.subject == "approval" and "amount" in values:
+    if entry.subject in ("approval", "payment") and "operation" in values and "amount" in values:
         return ", ".join(filter(None, (_name_move(values), name)))
+    if entry.subject == "erasurerequest" and values.get("kind") in ErasureRequest.Kind:
+        return f"{ErasureRequest.Kind(values['kind']).label} {values.get('shown', '')}".strip()
     if entry.subject == "monthclosing" and "month" in values:
         return f"{values['month']} ({values.get('merchant', '')})"
     known = name or next((str(values[key]) for key in ("name", "username", "kind") if values.get(key)), "")

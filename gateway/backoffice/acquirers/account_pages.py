@@ -187,7 +187,7 @@ class AcquirerAccountAdmin(MerchantPage):
     list_display = ("__str__", "channel", "connector", "acquirer_merchant_id", "accepted_payments", "active")
     list_select_related = ("channel",)
     list_filter = ("connector", "active")
-    search_fields = ("name", "acquirer_merchant_id", "channel__name")
+    search_fields = ("name", "acquirer_merchant_id", "channel__name", "channel__merchant__name")
     autocomplete_fields = ("channel",)
     readonly_fields = ("settings_in_words", "secrets_in_words")
     list_before_template = "admin/office/acquirers_before.html"

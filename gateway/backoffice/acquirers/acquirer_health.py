@@ -22,6 +22,7 @@ from django.utils.translation import gettext_noop
 from gateway.access import permissions
 from gateway.backoffice.acquirers import capture_batch_pages
 from gateway.backoffice.kit import charts
+from gateway.backoffice.kit.entity_names import label_channel
 from gateway.backoffice.kit.formatting import name_zone
 from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.kit.real_time import ROW_TIME_SQL
@@ -177,11 +178,11 @@ class AcquirerHealth:
 def build_health_context(request: HttpRequest) -> dict[str, Any]:
     """The template context of the health page for this user."""
     scope = permissions.find_access_scope(request.user, VIEW_ACQUIRER_PERMISSION)
-    rows = AcquirerAccount.objects.filter(scope.where("channel__merchant", "channel")).select_related("channel")
-    found = {
-        _build_account_key(row): _build_health(row)
-        for row in rows.order_by("-active", "channel__name", "id")[:MAX_SHOWN_ACCOUNTS]
-    }
+    rows = AcquirerAccount.objects.filter(scope.where("channel__merchant", "channel")).select_related(
+        "channel__merchant"
+    )
+    listed = list(rows.order_by("-active", "channel__merchant__name", "channel__name", "id")[: MAX_SHOWN_ACCOUNTS + 1])
+    found = {_build_account_key(row): _build_health(row) for row in listed[:MAX_SHOWN_ACCOUNTS]}
     _add_counts(found, query_dashboard("acquirers", scope, _PAYMENTS))
     for connector, account, channel, p50, p95, _n in query_dashboard("acquirer-times", scope, _LATENCIES):
         if (own := found.get((connector, channel, account))) is not None:
@@ -200,6 +201,7 @@ def build_health_context(request: HttpRequest) -> dict[str, Any]:
         "accounts": accounts,
         "latencies": _chart_latencies(accounts),
         "most": MAX_HEALTH_PAYMENTS,
+        "cut": MAX_SHOWN_ACCOUNTS if len(listed) > MAX_SHOWN_ACCOUNTS else 0,
         "rules": reverse("admin:gateway_routingrule_changelist"),
     }
 
@@ -211,7 +213,7 @@ def _build_account_key(row: AcquirerAccount) -> AcquirerAccountKey:
 def _build_health(row: AcquirerAccount) -> AcquirerHealth:
     return AcquirerHealth(
         name=str(row),
-        channel=row.channel.name,
+        channel=label_channel(row.channel),
         connector=row.connector,
         active=row.active,
         address=reverse("admin:gateway_acquireraccount_change", args=[row.pk]),

@@ -33,6 +33,8 @@ from gateway.models import AcquirerAccount, BatchedCapture, CaptureBatch
 
 MAX_SHOWN_CAPTURES: Final = 200
 """Captures on a batch's page, and accounts with waiting captures on the list."""
+CHANNEL_NAMES: Final = ("channel__merchant__name", "channel__name")
+"""A channel is named with its merchant: twenty merchants have a channel "main"."""
 BatchState = CaptureBatch.State
 _TONES: Final[Mapping[str, str]] = {BatchState.BALANCED: "good", BatchState.DIFFERS: "bad"}
 
@@ -125,20 +127,20 @@ class CaptureBatchAdmin(ReadOnlyPage):
     def _list_waiting_accounts(self, request: HttpRequest) -> list[dict[str, Any]]:
         """Accounts with captures that are in no batch yet."""
         rows = self.own(request, BatchedCapture.objects.filter(state=BatchedCapture.State.WAITING))
-        found = rows.values("channel", "channel__name", "acquirer_merchant_id", "currency").annotate(
+        found = rows.values("channel", *CHANNEL_NAMES, "acquirer_merchant_id", "currency").annotate(
             count=Count("payment"), total=Sum("amount"), first=Min("present_at")
         )
         accounts = self._find_sendable_accounts(request)
         return [
             {
                 "account": one["acquirer_merchant_id"],
-                "channel": one["channel__name"],
+                "channel": ": ".join(one[name] for name in CHANNEL_NAMES),
                 "count": one["count"],
                 "money": format_money(one["total"], one["currency"]),
                 "first": one["first"],
                 "send": accounts.get((one["channel"], one["acquirer_merchant_id"])),
             }
-            for one in found.order_by("channel__name", "acquirer_merchant_id", "currency")[:MAX_SHOWN_CAPTURES]
+            for one in found.order_by(*CHANNEL_NAMES, "acquirer_merchant_id", "currency")[:MAX_SHOWN_CAPTURES]
         ]
 
     def _find_sendable_accounts(self, request: HttpRequest) -> dict[tuple[UUID, str], UUID]:

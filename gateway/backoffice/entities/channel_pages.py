@@ -423,7 +423,7 @@ class ThreeDSecureConfigurationAdmin(MerchantPage):
         ),
     )  # fmt: skip
     list_select_related = ("channel",)
-    search_fields = ("channel__name",)
+    search_fields = ("channel__name", "channel__merchant__name")
     autocomplete_fields = ("channel",)
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
@@ -480,7 +480,7 @@ class WalletKeyAdmin(MerchantPage):
     list_display = ("__str__", "channel", "wallet", "key_hash", "kind", "created_at", "active")
     list_select_related = ("channel",)
     list_filter = ("wallet", "active")
-    search_fields = ("name", "key_hash", "channel__name")
+    search_fields = ("name", "key_hash", "channel__name", "channel__merchant__name")
     fields = ("name", "active", "channel", "wallet", "key_hash", "kind", "created_at", "public_facts")
     readonly_fields = ("channel", "wallet", "key_hash", "kind", "created_at", "public_facts")
 

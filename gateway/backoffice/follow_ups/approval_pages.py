@@ -5,8 +5,10 @@ The verbs are in gateway.backoffice.follow_ups.approvals.
 
 from __future__ import annotations
 
+from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
+from uuid import UUID
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
@@ -24,6 +26,7 @@ from gateway.backoffice.follow_ups.approval_notice import DECIDE_APPROVAL_PERMIS
 from gateway.backoffice.follow_ups.follow_up_form import clerk_from_request
 from gateway.backoffice.follow_ups.manual_follow_up import FollowUpNotPossibleError
 from gateway.backoffice.follow_ups.reasons import name_reason
+from gateway.backoffice.kit import keyset
 from gateway.backoffice.kit.base import ReadOnlyPage
 from gateway.backoffice.kit.formatting import build_state_pill, format_money
 from gateway.backoffice.kit.links import build_payment_page_url
@@ -35,7 +38,9 @@ from gateway.core.advice import get_developer_advice
 from gateway.models import Approval, Payment
 from gateway.payments.operation_table import OPERATIONS
 
-MAX_SHOWN_APPROVALS = 200
+MAX_COUNTED_APPROVALS = 200
+"""Waiting requests that the badge counts."""
+APPROVAL_ORDER: Final = keyset.KeysetOrder(columns=(("asked_at", datetime), ("id", UUID)), newest_first=True)
 MAX_APPROVAL_EVENTS = 8
 """Events of the payment beside a request, the newest ones."""
 
@@ -58,7 +63,7 @@ class ApprovalAdmin(ReadOnlyPage):
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         if not self.has_view_permission(request):
             raise PermissionDenied
-        rows = self.get_queryset(request).select_related("merchant").order_by("-asked_at")
+        rows = self.get_queryset(request).select_related("merchant")
         now = clock.real_now()
         mine = Q(asked_by=request.user.pk)
         waiting = rows.filter(state=Approval.State.ASKED, expires_at__gt=now)
@@ -72,6 +77,7 @@ class ApprovalAdmin(ReadOnlyPage):
         }
         chosen = request.GET.get("list", "waiting" if self.may(request, DECIDE_APPROVAL_PERMISSION) else "mine")
         chosen = chosen if chosen in lists else "waiting"
+        pages = keyset.read_keyset_page(lists[chosen][1], APPROVAL_ORDER, request.GET, [("list", chosen)])
         context = {
             **self.admin_site.each_context(request),
             "title": _("Approvals"),
@@ -79,7 +85,8 @@ class ApprovalAdmin(ReadOnlyPage):
             "lists": [(name, title, name == chosen) for name, (title, _rows) in lists.items()],
             "chosen": chosen,
             "others": second_person.list_waiting_requests(request.user) if chosen == "waiting" else [],
-            "rows": [_render_approval(row) for row in lists[chosen][1][:MAX_SHOWN_APPROVALS]],
+            "rows": [_render_approval(row) for row in pages.rows],
+            "pages": pages,
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/clerk/approvals.html", context)
@@ -193,7 +200,7 @@ def _page_of(row: Approval | None) -> str:
 
 
 def count_waiting_approvals(user: Any) -> int:
-    """Number of requests of others that ``user`` may decide, up to MAX_SHOWN_APPROVALS."""
+    """Number of requests of others that ``user`` may decide, up to MAX_COUNTED_APPROVALS."""
     scope = permissions.find_access_scope(user, DECIDE_APPROVAL_PERMISSION)
     if not scope:
         return 0
@@ -202,7 +209,7 @@ def count_waiting_approvals(user: Any) -> int:
     )
     if not scope.everything:
         rows = rows.filter(scope.where("merchant", ApprovalAdmin.channel_path))
-    return int(rows.order_by()[:MAX_SHOWN_APPROVALS].count())
+    return int(rows.order_by()[:MAX_COUNTED_APPROVALS].count())
 
 
 def _render_approval(row: Approval) -> dict[str, Any]:

@@ -209,11 +209,14 @@ def _render_items(items: list[BulkItem]) -> list[dict[str, Any]]:
     keys = {item.target for item in items} | {item.payment for item in items}
     rows = Payment.objects.filter(pk__in=keys).select_related("merchant").defer("request", "answer")
     payments = {row.pk: row for row in rows}
+    firsts = Payment.objects.filter(pk__in={row.chain for row in payments.values()})
+    orders = dict(firsts.values_list("pk", "merchant_transaction_id"))
     return [
         {
             "item": item,
             "target": payments[item.target],
             "title": format_payment_title(payments[item.target]),
+            "order": payments[item.target].merchant_transaction_id or orders.get(payments[item.target].chain, ""),
             "address": build_payment_page_url(item.target),
             "tone": ITEM_TONES[BulkItem.State(item.state)],
             "label": item.get_state_display(),

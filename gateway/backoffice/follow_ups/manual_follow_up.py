@@ -215,7 +215,7 @@ def execute_follow_up(
         if alone is not None and (used := check_clerk_limit(alone, order, chain)) is not None:
             raise ClerkLimitExceededError(used)
         after = {**said, "payment": ident.hex, "alone": alone is not None}
-        before = {each.name: money.format_amount(each.amount) for each in summarize_chain(chain)}
+        before = {each.key: money.format_amount(each.amount) for each in summarize_chain(chain)}
 
         def extra_writes(write: WriteStatement) -> None:
             if count is not None and alone is not None:
@@ -282,4 +282,4 @@ def _parse_order_parameters(order: FollowUpOrder) -> Any:
 def _summarize_for_audit(target: Payment) -> dict[str, Any]:
     """The chain's amounts, for the audit log."""
     members = Payment.objects.filter(chain=target.chain).defer("request", "answer").order_by("id")
-    return {each.name: money.format_amount(each.amount) for each in summarize_chain(Chain(list(members)))}
+    return {each.key: money.format_amount(each.amount) for each in summarize_chain(Chain(list(members)))}

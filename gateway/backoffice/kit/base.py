@@ -24,10 +24,11 @@ from django.contrib.admin.widgets import AutocompleteSelect, RelatedFieldWidgetW
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.core.paginator import Paginator
 from django.db import IntegrityError, models, transaction
-from django.forms import BaseModelFormSet, ModelChoiceField, ModelForm
+from django.forms import BaseModelFormSet, ModelChoiceField, ModelForm, SplitDateTimeField
 from django.forms.models import model_to_dict
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from django.utils import timezone
 from django.utils.functional import Promise, cached_property
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
@@ -94,6 +95,14 @@ def remove_popups(field: Any) -> Any:
     if isinstance(widget, RelatedFieldWidgetWrapper):
         widget.can_add_related = widget.can_change_related = False
         widget.can_delete_related = widget.can_view_related = False
+    return field
+
+
+def _name_field_zone(field: Any) -> Any:
+    """Name the time zone in which a typed time is read: the reader's, which may be another one than the browser's."""
+    if isinstance(field, SplitDateTimeField):
+        zone = _("Time zone: %s.") % timezone.get_current_timezone_name()
+        field.help_text = f"{field.help_text} {zone}".strip()
     return field
 
 
@@ -317,7 +326,7 @@ class BackofficePage(ModelAdmin):
         return (each, RelatedRowFilter) if self.opts.get_field(each).is_relation else each
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        return remove_popups(super().formfield_for_dbfield(db_field, request, **kwargs))
+        return _name_field_zone(remove_popups(super().formfield_for_dbfield(db_field, request, **kwargs)))
 
     write_verbs: ClassVar[tuple[str, ...]] = ("change", "add")
     """Verbs of which one is enough to fill in this page's form. The form offers rows on which the user has one of
@@ -456,14 +465,15 @@ class BackofficePage(ModelAdmin):
         if row is None or not self.has_view_or_change_permission(request, row):
             raise Http404
         own = AuditEntry.objects.filter(subject=self.opts.model_name, subject_id=str(row.pk)).order_by("-id")
-        entries = list(own[:MAX_HISTORY_ROWS])
+        entries = list(own[: MAX_HISTORY_ROWS + 1])
         sentences = describe_entries(entries)
         context = {
             **self.admin_site.each_context(request),
             "title": _("History of %s") % self.name_row(row),
             "opts": self.opts,
             "original": row,
-            "entries": [{"row": entry, "sentence": sentences[entry.pk]} for entry in entries],
+            "entries": [{"row": entry, "sentence": sentences[entry.pk]} for entry in entries[:MAX_HISTORY_ROWS]],
+            "most": MAX_HISTORY_ROWS if len(entries) > MAX_HISTORY_ROWS else 0,
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/audit_history.html", context)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from django.contrib import admin, messages
@@ -24,6 +25,7 @@ from django.utils.translation import gettext as _
 from gateway.access import permissions
 from gateway.background import queue
 from gateway.background.files import public_file_name
+from gateway.backoffice.kit import keyset
 from gateway.backoffice.kit.base import BackofficePage, actor_from_request
 from gateway.backoffice.kit.formatting import build_state_pill, format_number
 from gateway.backoffice.kit.work_start import start_page_work
@@ -37,7 +39,7 @@ from gateway.backoffice.payments.payment_search import FullCardNumberError, pars
 from gateway.core import clock
 from gateway.models import BackgroundWork
 
-MAX_SHOWN_WORK = 100
+WORK_ORDER: Final = keyset.KeysetOrder(columns=(("asked_at", datetime), ("id", UUID)), newest_first=True)
 MAX_PICKED_EXPORT = 2_000
 """Payments that are picked one by one."""
 MIN_RATED_S = 3.0
@@ -113,12 +115,13 @@ class BackgroundWorkAdmin(BackofficePage):
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         if not self.has_view_permission(request):
             raise PermissionDenied
-        rows = self.get_queryset(request).order_by("-asked_at")[:MAX_SHOWN_WORK]
+        pages = keyset.read_keyset_page(self.get_queryset(request), WORK_ORDER, request.GET)
         context = {
             **self.admin_site.each_context(request),
             "title": _("Exports and long work"),
             "opts": self.opts,
-            "rows": [_render_work(row, request) for row in rows],
+            "rows": [_render_work(row, request) for row in pages.rows],
+            "pages": pages,
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/clerk/works.html", context)

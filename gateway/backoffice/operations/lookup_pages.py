@@ -115,6 +115,7 @@ class RegistrationAdmin(ReadOnlyPage):
         row = self._find_registration(request, object_id)
         self.record(request, "view", row)
         shown = row.details.get(row.means, {}).items()
+        payments = _render_registration_payments(row)
         details = {name: mask_text(value) for name, value in shown if isinstance(value, str)}
         context = {
             **self.admin_site.each_context(request),
@@ -125,7 +126,8 @@ class RegistrationAdmin(ReadOnlyPage):
             "pill": build_state_pill(row.status),
             "account": mask_registered_account(row),
             "details": sorted(details.items()),
-            "payments": _render_registration_payments(row),
+            "payments": payments[:MAX_REGISTRATION_PAYMENTS],
+            "most": MAX_REGISTRATION_PAYMENTS if len(payments) > MAX_REGISTRATION_PAYMENTS else 0,
             "token": NetworkToken.objects.filter(registration=row).first(),
             "updates": AccountUpdate.objects.filter(registration=row).order_by("-id")[:MAX_SHOWN_ACCOUNT_UPDATES],
             "account_update": _render_account_update(row),
@@ -218,12 +220,12 @@ def _render_account_update(row: Registration) -> dict[str, Any] | None:
 
 
 def _render_registration_payments(row: Registration) -> list[dict[str, Any]]:
-    """Payments by this registration, newest first, found by the last four digits of its account; at least the one that
-    made it."""
+    """Payments by this registration, newest first and one more than is shown, found by the last four digits of its
+    account; at least the one that made it."""
     made = Q(pk=row.payment)
     if last := row.details.get("card", {}).get("last4Digits"):
         made |= Q(last4_key=search_keys.build_last4_key(row.merchant_id, last), registration=row.pk)
-    rows = Payment.objects.filter(made).defer("request", "answer").order_by("-id")[:MAX_REGISTRATION_PAYMENTS]
+    rows = Payment.objects.filter(made).defer("request", "answer").order_by("-id")[: MAX_REGISTRATION_PAYMENTS + 1]
     return [
         {
             "row": payment,

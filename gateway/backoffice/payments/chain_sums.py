@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from typing import Final
 
 from django.utils.translation import gettext as _
 
@@ -18,14 +19,26 @@ from gateway.models import Status
 from gateway.payments import chain_amounts as sums
 from gateway.payments.chain_amounts import ZERO_AMOUNT, Chain
 
+CHAIN_SUM_KEYS: Final = frozenset(
+    {
+        "Authorised", "Captured", "Still to capture", "Charged", "Paid out", "Rebilled", "Refunded", "Reversed",
+        "Charged back", "Still to refund", "Returned above what was paid",
+    }
+)  # fmt: skip
+"""English names of sums, by which the audit trail keeps them in whatever language a clerk reads."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainSum:
-    """One amount above a chain. ``tone``: done, open or none (zero)."""
+    """One amount above a chain. ``key``: one of CHAIN_SUM_KEYS; ``tone``: done, open or none (zero)."""
 
-    name: str
+    key: str
     amount: Decimal
     tone: str
+
+    @property
+    def name(self) -> str:
+        return _(self.key)
 
 
 def describe_authorization(chain: Chain, at: datetime) -> list[tuple[str, str]]:
@@ -96,5 +109,5 @@ def summarize_chain(chain: Chain, at: datetime | None = None) -> list[ChainSum]:
     return found
 
 
-def _build_sum(name: str, amount: Decimal, tone: str = "done") -> ChainSum:
-    return ChainSum(name=_(name), amount=amount, tone=tone if amount > 0 else "none")
+def _build_sum(key: str, amount: Decimal, tone: str = "done") -> ChainSum:
+    return ChainSum(key=key, amount=amount, tone=tone if amount > 0 else "none")

@@ -6,7 +6,9 @@ The verbs are in gateway.backoffice.personal_data.erasure_requests.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any, Final
+from uuid import UUID
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
@@ -25,6 +27,7 @@ from gateway.backoffice.follow_ups.second_person import (
     WaitingRequest,
     register_request_source,
 )
+from gateway.backoffice.kit import keyset
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
 from gateway.backoffice.kit.entity_names import (
     MAX_TYPED_NAME_CHARS,
@@ -56,7 +59,9 @@ from gateway.personal_data.people import (
 )
 from gateway.personal_data.table import PERSONAL_DATA, Erasing, KeepReason
 
-MAX_SHOWN_ERASURES: Final = 200
+MAX_COUNTED_ERASURES: Final = 200
+"""Waiting requests that the badge counts."""
+ERASURE_ORDER: Final = keyset.KeysetOrder(columns=(("asked_at", datetime), ("id", UUID)), newest_first=True)
 EXPORT_PERSON_PERMISSION: Final = "gateway.export_erasurerequest"
 _PILLS: Final = {
     ErasureState.ASKED: "wait", ErasureState.DONE: "good", ErasureState.REJECTED: "bad",
@@ -91,13 +96,14 @@ class ErasureRequestAdmin(ReadOnlyPage):
         if not self.has_view_permission(request):
             raise PermissionDenied
         found = self.get_queryset(request).select_related("merchant").defer("report")
-        rows = found.order_by("-asked_at")[:MAX_SHOWN_ERASURES]
+        pages = keyset.read_keyset_page(found, ERASURE_ORDER, request.GET)
         only = list_permitted_entities(request.user, "merchant", self.right("view"))[:2]
         context = {
             **self.admin_site.each_context(request),
             "title": _("Shoppers' data"),
             "opts": self.opts,
-            "rows": [(row, _PILLS[ErasureState(row.state)]) for row in rows],
+            "rows": [(row, _PILLS[ErasureState(row.state)]) for row in pages.rows],
+            "pages": pages,
             "merchant": only[0].name if len(only) == 1 else "",
             "names": build_suggestion_address("merchant"),
             "name_max": MAX_TYPED_NAME_CHARS,
@@ -233,14 +239,14 @@ register_request_source("erasures", list_erasure_requests)
 
 
 def count_waiting_erasures(user: Any) -> int:
-    """Number of requests of others that ``user`` may decide, carried out or not, up to MAX_SHOWN_ERASURES."""
+    """Number of requests of others that ``user`` may decide, carried out or not, up to MAX_COUNTED_ERASURES."""
     scope = permissions.find_access_scope(user, "gateway.change_erasurerequest")
     if not scope:
         return 0
     rows = ErasureRequest.objects.filter(state__in=OPEN_ERASURE_STATES).exclude(asked_by=user.pk)
     if not scope.everything:
         rows = rows.filter(scope.where("merchant", None))
-    return int(rows.order_by()[:MAX_SHOWN_ERASURES].count())
+    return int(rows.order_by()[:MAX_COUNTED_ERASURES].count())
 
 
 def _find_merchant(request: HttpRequest, right: str) -> Merchant:

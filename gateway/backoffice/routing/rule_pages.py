@@ -286,7 +286,7 @@ class RoutingRuleAdmin(MerchantPage):
     list_display = ("name", "channel", "condition_text", "target_text", "active", "position")
     list_select_related = ("channel",)
     list_filter = ("channel", "active")
-    search_fields = ("name", "channel__name")
+    search_fields = ("name", "channel__name", "channel__merchant__name")
     ordering = ("channel", "position", "id")
     autocomplete_fields = ("channel",)
     list_before_template = "admin/office/routing_before.html"

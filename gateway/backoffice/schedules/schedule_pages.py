@@ -95,7 +95,7 @@ class JobAdmin(ReadOnlyPage):
         if request.method != "GET":
             raise PermissionDenied
         now = clock.merchant_now(job.merchant)
-        runs = list(JobRun.objects.filter(job=job.pk).order_by("-due_at")[:MAX_SHOWN_RUNS])
+        runs = list(JobRun.objects.filter(job=job.pk).order_by("-due_at")[: MAX_SHOWN_RUNS + 1])
         context = {
             **self.admin_site.each_context(request),
             "title": schedule_details.name_schedule(job),
@@ -107,7 +107,8 @@ class JobAdmin(ReadOnlyPage):
             "pill": schedule_details.build_schedule_pill(job),
             "reason": job.get_reason_display() if job.reason else "",
             "next_runs": schedule_details.list_next_runs(job, now),
-            "runs": schedule_details.render_schedule_runs(runs, job),
+            "runs": schedule_details.render_schedule_runs(runs[:MAX_SHOWN_RUNS], job),
+            "most": MAX_SHOWN_RUNS if len(runs) > MAX_SHOWN_RUNS else 0,
             "notice": schedule_details.describe_notice(job),
             "records": [
                 {"row": row, "title": format_payment_title(row), "address": build_payment_page_url(row.pk)}

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from django.utils import translation
 
+from chargebacks.states import DisputeEvent
 from gateway.access import audit_log
+from gateway.access.unused_accounts import DISABLE
 from gateway.backoffice.access.audit_sentences import describe_entries
+from gateway.backoffice.schedules.schedule_details import SCHEDULE_ACTIONS
 from gateway.models import AuditEntry, Notification, Role
+from gateway.payments.operation_table import OPERATIONS
 from tests.support.fixtures import BY, Shop
 from tests.support.office import person, signed_in
 
@@ -45,6 +51,69 @@ def test_every_recorded_action_has_a_sentence_in_every_language() -> None:
             ]
             told = describe_entries(entries)
             assert [actions[number] for number, text in told.items() if text.startswith("boss: ")] == []
+
+
+@pytest.mark.parametrize("language", ["de", "fr"])
+def test_every_recorded_action_has_a_word_for_the_list(language: str) -> None:
+    """Beside German sentences stood "forget shopper" and "erasure carried out"."""
+    same = {"export", "import"}
+    works = {f"work {verb}" for verb in ("asked", "cancelled")}
+    with translation.override(language):
+        assert {action for action in {*recorded_actions(), *works} if translation.gettext(action) == action} <= same
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("language", ["en", "de", "fr"])
+def test_an_action_whose_name_is_put_together_has_a_sentence_as_well(language: str) -> None:
+    """What a clerk does most was none: "max: refund sent, Debit 92.00 EUR"."""
+    by_hand = [DisputeEvent.SUBMIT, DisputeEvent.ACCEPT, DisputeEvent.ESCALATE, DisputeEvent.WIN, DisputeEvent.LOSE]
+    moves = [
+        (f"{OPERATIONS[code].title.lower()} {word}", {"operation": code, "amount": "60.00", "currency": "EUR"})
+        for code in ("CP", "RF", "RV", "RB")
+        for word in ("sent", "made", "refused")
+    ]
+    others = [*SCHEDULE_ACTIONS, *by_hand, DISABLE, "event acted on again", "event settled by hand"]
+    actions = [*moves, *((str(action), {}) for action in (*others, "end mandate", "release mandate", "on", "off"))]
+    with translation.override(language):
+        entries = [
+            AuditEntry(pk=number, actor="boss", action=action, subject="payment", subject_id="", after=after)
+            for number, (action, after) in enumerate(actions)
+        ]
+        told = describe_entries(entries)
+    assert [actions[number] for number, text in told.items() if text.startswith("boss: ")] == []
+
+
+@pytest.mark.django_db
+def test_a_refund_is_told_with_its_amount_and_order_in_the_language_of_who_reads(shop: Shop) -> None:
+    """The sums before and after were kept in the language of the clerk, who reads German here."""
+    paid = shop.api.pay(merchantTransactionId="order-4711")
+    clerk = signed_in(person("clara", Role.CLERK, shop.merchant))
+    clerk.post("/admin/language", {"language": "de", "next": "/admin/"})
+    form = f"/admin/gateway/payment/{UUID(paid.id)}/do/RF/"
+    key = re.search(r'name="key" value="([^"]+)"', clerk.get(form).content.decode())
+    assert key is not None
+    assert clerk.post(form, {"key": key[1], "amount": "60,00", "reason": "duplicate"}).status_code == 302
+    sent, made = AuditEntry.objects.get(action="refund sent"), AuditEntry.objects.get(action="refund made")
+    kept = [(each or {})["Still to refund"] for each in (sent.before, made.after)]
+    assert kept == ["92.00", "32.00"]
+    translation.activate("en")
+    assert describe_entries([sent, made]) == {
+        sent.pk: "clara sent Refund 60.00 EUR, Debit 92.00 EUR, order-4711",
+        made.pk: "Refund 60.00 EUR, Debit 92.00 EUR, order-4711, sent by clara: Approved",
+    }
+    manager = signed_in(person("max", Role.MANAGER, shop.merchant))
+    manager.post("/admin/language", {"language": "de", "next": "/admin/"})
+    page = manager.get(f"/admin/gateway/auditentry/{sent.pk}/change/").content.decode()
+    assert "Noch zu erstatten" in page
+    translation.activate("en")
+
+
+@pytest.mark.django_db
+def test_a_request_to_erase_names_whom_it_is_about() -> None:
+    """It was "the data of erasure request email"."""
+    facts = {"kind": "email", "shown": "j•••@shop.example"}
+    entry = AuditEntry(pk=1, actor="maja", action="erasure asked", subject="erasurerequest", subject_id="", after=facts)
+    assert describe_entries([entry])[1] == "maja asked to erase the data of e-mail address j•••@shop.example"
 
 
 @pytest.mark.django_db

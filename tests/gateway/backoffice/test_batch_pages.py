@@ -65,6 +65,7 @@ def test_what_waits_is_shown_and_sent_without_waiting_for_its_hour(
     page = words(clerk, LIST)
     assert "Captures that wait for a batch" in page
     assert "60.00 EUR" in page
+    assert f"{shop.merchant.name}: {shop.channel.name}" in page
     assert "Send now" not in page
     assert clerk.post(f"{LIST}send/", {"account": str(account.pk)}).status_code == 403
     assert "Send now" in words(boss, LIST)

@@ -17,6 +17,7 @@ from django.utils import translation
 
 from config import navigation
 from gateway.backoffice.kit.base import BackofficePage
+from gateway.backoffice.sign_in import time_zones
 from gateway.models import AuditEntry, Notification, RequestLog, Role
 from tests.support.fixtures import Shop
 from tests.support.office import person, signed_in
@@ -175,3 +176,18 @@ def test_a_form_begins_with_the_only_merchant_there_is(shop: Shop, stranger: Sho
     assert chosen in one.get("/admin/gateway/accesstoken/add/").content.decode()
     both = signed_in(person("mia", Role.MANAGER, shop.merchant, stranger.merchant))
     assert chosen not in both.get("/admin/gateway/accesstoken/add/").content.decode()
+
+
+@pytest.mark.django_db
+def test_a_page_that_adds_says_so_and_names_the_zone_of_its_times(shop: Shop) -> None:
+    """A plus beside it led to the page itself, and a warning sign told that the browser's clock is another one."""
+    user = person("max", Role.MANAGER, shop.merchant)
+    manager = signed_in(user)
+    page = manager.get("/admin/gateway/accesstoken/add/").content.decode()
+    heading = re.sub(r"<[^>]+>|\s+", " ", page[page.index('id="header-inner"') :][:5000])
+    assert "Add access token" in heading
+    assert 'class="addlink' not in page
+    assert 'class="addlink' in manager.get("/admin/gateway/accesstoken/").content.decode()
+    assert "Time zone: UTC." in page
+    time_zones.store_zone(user, "Asia/Tokyo")
+    assert "Time zone: Asia/Tokyo." in manager.get("/admin/gateway/accesstoken/add/").content.decode()
