@@ -139,8 +139,8 @@ class BankOrder(models.Model):
     under; ``mandate_reference``, ``amendment``: of its mandate, as in the file. CONFIRMED is of cancellation requests
     and recalls alone; a collection is WITHDRAWN then. ``last``: the mandate is not used again after it. ``notice``: who
     is notified before its day: mail, webhook, or empty where the merchant does it. ``address``: of a debtor whose bank
-    is outside the EEA. ``reason``: the bank's last one, an ISO 20022 external code. ``undecided_at``: when the bank called
-    it pending in a batch or file that it rejected, so that its silence says nothing; by the message's own time.
+    is outside the EEA. ``reason``: the bank's last one, an ISO 20022 external code. ``undecided_at``: when the bank
+    called it pending in a batch or file that it rejected, so that its silence says nothing; by the message's own time.
     """
 
     class State(models.TextChoices):

@@ -35,8 +35,8 @@ _OF_AUTHENTICATION: Final = ("eci", "authenticationStatus", "challengeIndicator"
 _REPEATING: Final = frozenset({"PA", "RB"})
 """Follow-ups that authorize anew; the others repeat what their payment said."""
 _AUTHORIZED: Final = frozenset({"PA", "RF"})
-"""Follow-ups with an authorization of their own, of which Mastercard tells a transaction link; of a refund, its reversal
-names it."""
+"""Follow-ups with an authorization of their own, of which Mastercard tells a transaction link: the reversal of a
+refund names the refund's."""
 
 
 def find_point_of_service(chain: Chain, payment: Payment) -> PointOfService:

@@ -78,7 +78,7 @@ class CardApi:
     vanish: Callable[[], None] = lambda: None
     """From then on nobody listens any more. ``holds_s``: how long it says that an authorization can be captured;
     ``allows_multicapture``: whether cards can be captured in parts; ``advice``: what it says besides the reason of a
-    decline; ``declines``: as DECLINES, of this server alone; ``transaction_link``: Mastercard's, which its charges tell."""
+    decline; ``declines``: as DECLINES, of this server alone; ``transaction_link``: Mastercard's, of its charges."""
 
     @property
     def url(self) -> str:

@@ -72,8 +72,8 @@ PRIVATE_FIELD_PARTS: Final = (
     PrivateFieldPart(
         number="65",
         name="relatedLink",
-        about="Mastercard's link to an economically related payment: the first one of its agreement, or the one that is "
-        "charged again",
+        about="Mastercard's link to an economically related payment: the first one of its agreement, or the one that "
+        "is charged again",
     ),
     PrivateFieldPart(
         number="66", name="dsTransaction", about="3DS protocol (1 or 2) and the directory server's transaction id"

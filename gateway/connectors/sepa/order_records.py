@@ -283,8 +283,8 @@ def move_bank_order(
 
 
 def mark_undecided(payment: UUID, made_at: datetime | None) -> None:
-    """Record of a filed order that the bank has called it pending in a batch or file that it rejected. ``made_at``: when
-    the bank made the message."""
+    """Record of a filed order that the bank has called it pending in a batch or file that it rejected. ``made_at``:
+    when the bank made the message."""
     at = made_at or clock.real_now()
     rows = BankOrder.objects.filter(pk=payment, state=BankOrderState.FILED)
     rows.filter(Q(undecided_at=None) | Q(undecided_at__lt=at)).update(undecided_at=at)

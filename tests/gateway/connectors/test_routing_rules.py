@@ -149,7 +149,9 @@ def test_an_account_for_a_scheme_takes_a_kind_of_its_cards_that_no_account_names
     listed: tuple[str, str], taken: str
 ) -> None:
     """A contract for Mastercard is one for its debit cards, unless an account is for these."""
-    one, two = (replace(each, brands=frozenset(filter(None, [brand]))) for each, brand in zip((A, B), listed, strict=True))
+    one, two = (
+        replace(each, brands=frozenset(filter(None, [brand]))) for each, brand in zip((A, B), listed, strict=True)
+    )
     accounts = table(accounts=(one, two))
     assert names(rank_accounts(accounts, DEBIT_CARD, CONNECTORS)) == taken.split()
     assert can_any_account_take(accounts, DEBIT_CARD, CONNECTORS) is bool(taken)

@@ -158,11 +158,17 @@ def test_an_acceptance_that_the_bank_sent_before_it_called_an_order_pending_says
     paid, file = filed(shop, "1.00")
     told = sepa.status(file.message_id, group="RJCT", orders={paid[0]: ("PDNG", "")}, made_on="2026-01-07")
     sepa.take(told)
-    sepa.take(sepa.status(file.message_id, group="RJCT", orders={paid[0]: ("PDNG", "")}, made_on="2026-01-05", number=2))
-    sepa.take(sepa.status(file.message_id, group="PART", orders={paid[0]: ("ACTC", "")}, made_on="2026-01-06", number=3))
+    sepa.take(
+        sepa.status(file.message_id, group="RJCT", orders={paid[0]: ("PDNG", "")}, made_on="2026-01-05", number=2)
+    )
+    sepa.take(
+        sepa.status(file.message_id, group="PART", orders={paid[0]: ("ACTC", "")}, made_on="2026-01-06", number=3)
+    )
     pass_time(shop.api, days=30)
     assert state(paid[0]) == "FILED"
-    sepa.take(sepa.status(file.message_id, group="PART", orders={paid[0]: ("ACSC", "")}, made_on="2026-01-08", number=4))
+    sepa.take(
+        sepa.status(file.message_id, group="PART", orders={paid[0]: ("ACSC", "")}, made_on="2026-01-08", number=4)
+    )
     registry.run_timer_now("bank days")
     assert state(paid[0]) == "BOOKED"
 
