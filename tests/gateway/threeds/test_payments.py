@@ -569,7 +569,7 @@ def test_the_method_page_gives_no_more_time(api: Api) -> None:
 
 def test_a_decoupled_authentication_has_the_time_that_its_bank_was_told_after_a_method_page_too(api: Api) -> None:
     """threeDSRequestorDecMaxTime, in minutes: an answer within it counts."""
-    answer = buy(api, METHOD, **{"threeDSecure.decoupled": "true"})
+    answer = buy(api, METHOD_CHALLENGE, **{"threeDSecure.decoupled": "true"})
     move_clock(api, 5 * 60)
     Shopper.of(answer).post(completed="Y")
     row = Authentication.objects.get()
