@@ -13,7 +13,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final
 
-from gateway.core.brands import find_issuer
+from gateway.core.brands import SCHEME_BY_VARIANT, find_issuer
 from gateway.core.intervals import ShareInterval, compute_difference, compute_share
 
 BY_WEIGHT: Final = ""
@@ -117,7 +117,10 @@ class AccountChoice:
 
 def compute_cost(figures: AccountFigures, account: str, facts: ChoiceFacts) -> Decimal | None:
     """What a payment costs at an account, in its own currency and to the fourth digit; None without a price. Of the
-    prices that match the narrowest counts: by brand, then region (a country before EEA), level and currency."""
+    prices that match the narrowest counts: by brand (a kind of a scheme's cards before the scheme), then region (a
+    country before EEA), level and currency."""
+    brand = facts.card_brand or facts.brand
+    brands = {"": 0, SCHEME_BY_VARIANT.get(brand, brand): 1, brand: 2}
     issuer = find_issuer(facts.bin) if facts.bin else None
     country = issuer.country if issuer is not None else ""
     regions = {"": 0, EEA if country in EEA_COUNTRIES else OUTSIDE_EEA: 1, country: 2} if country else {"": 0}
@@ -126,7 +129,7 @@ def compute_cost(figures: AccountFigures, account: str, facts: ChoiceFacts) -> D
         price
         for price in figures.prices
         if price.account == account
-        and price.brand in ("", facts.card_brand or facts.brand)
+        and price.brand in brands
         and price.region in regions
         and price.level in levels
         and price.currency in ("", facts.currency)
@@ -136,7 +139,7 @@ def compute_cost(figures: AccountFigures, account: str, facts: ChoiceFacts) -> D
     price = max(
         found,
         key=lambda one: (
-            one.brand != "",
+            brands[one.brand],
             regions[one.region],
             (one.level != "") * (2 if issuer is not None and one.level == issuer.level else 1),
             one.currency != "",

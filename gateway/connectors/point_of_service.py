@@ -43,7 +43,8 @@ class PointOfService:
     ``practice``: its industryPractice. ``order``: MO or TO for a mail or telephone order. ``token``: paid with a
     network token and its cryptogram. ``eci``: of an authentication. ``exemption``: a value of EXEMPTION_BY_FLAG or
     EXEMPTION_BY_CHALLENGE. ``repeated``: those of REPEATED_PARAMETERS that were sent. ``link``: the id by which
-    Mastercard links what follows the payment to it (AcquirerReply.transaction_link)."""
+    Mastercard links what follows the payment to it (AcquirerReply.transaction_link); ``related_link``: of a rebill,
+    that of the payment that it charges again."""
 
     merchant_initiated: bool = False
     stored: bool = False
@@ -56,6 +57,7 @@ class PointOfService:
     exemption: str = ""
     repeated: Mapping[str, str] = field(default_factory=dict, hash=False)
     link: str = ""
+    related_link: str = ""
 
     @property
     def transfer(self) -> str:

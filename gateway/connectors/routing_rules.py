@@ -25,7 +25,7 @@ from gateway.connectors.account_choice import (
 from gateway.connectors.capabilities import SentParameters, find_needed, find_unsendable
 from gateway.connectors.port import Connector
 from gateway.core.bin_table import Issuer
-from gateway.core.brands import PAYMENT_BRANDS, find_issuer
+from gateway.core.brands import PAYMENT_BRANDS, find_issuer, resolve_listed_brand
 
 ROUTING_BIN_DIGITS: Final = 11
 MIN_BIN_DIGITS: Final = 6
@@ -232,6 +232,17 @@ ROUTING_CONDITIONS: Final[Mapping[str, Callable[[RouteRule, RoutingFacts], bool 
 """Condition name → whether it matches; None: not known yet."""
 
 
+def name_for_rules(table: RoutingTable, facts: RoutingFacts) -> RoutingFacts:
+    """The facts with the brand by which the table's rules know the card (:func:`resolve_listed_brand`)."""
+    return replace(facts, brand=resolve_listed_brand(facts.brand, (rule.brands for rule in table.rules)))
+
+
+def name_for_accounts(table: RoutingTable, facts: RoutingFacts) -> RoutingFacts:
+    """The facts with the brand by which the table's accounts know the card (:func:`resolve_listed_brand`)."""
+    lists = (account.brands for account in table.accounts if account.active)
+    return replace(facts, brand=resolve_listed_brand(facts.brand, lists))
+
+
 def match_rule(rule: RouteRule, facts: RoutingFacts) -> bool | None:
     """True if every condition matches; None if that is not known yet."""
     held = [condition(rule, facts) for condition in ROUTING_CONDITIONS.values()]
@@ -328,16 +339,17 @@ def rank_accounts(
 ) -> RouteChoice:
     """Rank the accounts that can take a payment of which all facts are known. ``read_figures``: costs and outcomes,
     called for rules alone that choose by them."""
-    rule = next((one for one in table.rules if match_rule(one, facts)), None)
+    by_rules, taken = name_for_rules(table, facts), name_for_accounts(table, facts)
+    rule = next((one for one in table.rules if match_rule(one, by_rules)), None)
     if rule is None:
-        usable, rejected = _split_by_rejection(table.accounts, facts, connectors)
-        missing, unsendable = ((), ()) if usable else _explain_no_candidate(table.accounts, facts, connectors)
+        usable, rejected = _split_by_rejection(table.accounts, taken, connectors)
+        missing, unsendable = ((), ()) if usable else _explain_no_candidate(table.accounts, taken, connectors)
         return RouteChoice(candidates=tuple(usable), rejected=tuple(rejected), missing=missing, unsendable=unsendable)
     named = [(table.account(target.account), target.weight) for target in rule.targets]
     weights = {account.id: weight for account, weight in named if account is not None}
     meant = [account for account, _ in named if account is not None]
-    usable, rejected = _split_by_rejection(meant, facts, connectors)
-    missing, unsendable = ((), ()) if usable else _explain_no_candidate(meant, facts, connectors)
+    usable, rejected = _split_by_rejection(meant, taken, connectors)
+    missing, unsendable = ((), ()) if usable else _explain_no_candidate(meant, taken, connectors)
     candidates, draw = order_by_weight(facts.payment, [(account, weights[account.id]) for account in usable])
     choice = _choose_by_figures(rule, facts, candidates, weights, read_figures) if rule.policy is not None else None
     if choice is not None:
@@ -390,16 +402,17 @@ def can_any_account_take(table: RoutingTable, facts: RoutingFacts, connectors: M
 
     Considers the first rule that surely matches, and those before it that may match.
     """
+    by_rules, taken = name_for_rules(table, facts), name_for_accounts(table, facts)
     for rule in table.rules:
-        fitting = match_rule(rule, facts)
+        fitting = match_rule(rule, by_rules)
         if fitting is False:
             continue
         named = (table.account(target.account) for target in rule.targets)
-        if any(account is not None and not explain_rejection(account, facts, connectors) for account in named):
+        if any(account is not None and not explain_rejection(account, taken, connectors) for account in named):
             return True
         if fitting:
             return False
-    return any(not explain_rejection(account, facts, connectors) for account in table.accounts)
+    return any(not explain_rejection(account, taken, connectors) for account in table.accounts)
 
 
 def _split_by_rejection(

@@ -7,7 +7,7 @@ Source: Part A, Basic payment (paymentBrand); Part B, Query (paymentMethods), Pa
 """
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -160,13 +160,20 @@ def detect_brand(digits: str, order: Sequence[str] = (), *, length: int = 0, tak
     co-badged card it is the first in ``order`` that the card carries: the merchant's preference, for payments whose
     request names no brand. ``taken``: the brands that are taken, empty for all; a card of a kind that is not among them
     is one of its scheme, if that is."""
-    carried = detect_carried_brands(digits, length=length)
-    wanted = (*order, *detect_brands(digits, length=length), *carried)
-    found = next((code for code in wanted if code in carried), None)
-    if found is None or not taken or found in taken:
-        return found
-    scheme = SCHEME_BY_VARIANT.get(found)
-    return scheme if scheme in taken else found
+    by_range = detect_brands(digits, length=length)
+    carried = _list_issued_brands(digits, length) or _list_co_badged_brands(by_range)
+    found = next((code for code in (*order, *by_range, *carried) if code in carried), None)
+    return resolve_listed_brand(found, [taken]) if found is not None else None
+
+
+def resolve_listed_brand(brand: str, lists: Iterable[Collection[str]]) -> str:
+    """The brand by which ``lists`` of brands take a card of ``brand``: its scheme's, where one of them names that and
+    none this kind of its cards."""
+    scheme = SCHEME_BY_VARIANT.get(brand)
+    if scheme is None:
+        return brand
+    named = {code for one in lists for code in one}
+    return scheme if brand not in named and scheme in named else brand
 
 
 def _has_length(card: CardBrand, length: int) -> bool:
@@ -177,14 +184,20 @@ def _has_length(card: CardBrand, length: int) -> bool:
 def detect_carried_brands(digits: str, *, length: int = 0) -> tuple[str, ...]:
     """The brands that one card carries. Where a table of BINs says which, those of them that the number fits; else the
     best match of `detect_brands` and those of the others that it may be co-badged with, as the hosted field decides."""
+    return _list_issued_brands(digits, length) or _list_co_badged_brands(detect_brands(digits, length=length))
+
+
+def _list_issued_brands(digits: str, length: int) -> tuple[str, ...]:
+    """The brands that a table of BINs says, which the number fits; empty where it says none."""
     issuer = find_issuer(digits)
-    if issuer is not None and issuer.brands:
-        cards = (CARD_BRANDS[code] for code in issuer.brands)
-        fitting = (card for card in cards if _longest_prefix(card.ranges, digits))
-        known = tuple(card.code for card in fitting if _has_length(card, length or len(digits)))
-        if known:
-            return known
-    best, *others = detect_brands(digits, length=length) or ("",)
+    cards = [CARD_BRANDS[code] for code in issuer.brands] if issuer is not None else []
+    fitting = (card for card in cards if _longest_prefix(card.ranges, digits))
+    return tuple(card.code for card in fitting if _has_length(card, length or len(digits)))
+
+
+def _list_co_badged_brands(by_range: Sequence[str]) -> tuple[str, ...]:
+    """The best match of the ranges and the others that one card may carry with it."""
+    best, *others = by_range or ("",)
     if not best:
         return ()
     co_badges = CARD_BRANDS[best].co_badges

@@ -207,9 +207,11 @@ class Agreement(models.Model):
 
     ``reference``: by which the merchant names the agreement: the processor's id of the initial transaction, or the
     one migrated from another processor. ``network_reference``: the reference sent to processors: the card scheme's
-    own id, or the migrated one unchanged; empty if there is neither. ``agreement_id``: the one network's linking id,
-    or empty. ``registration``: the stored means it was made with. ``brand``: of the card that it began with, whose
-    network the references are of. ``expiry``: no authorization after that day.
+    own id, or the migrated one unchanged; empty if there is neither. ``agreement_id``: the id by which the
+    merchant may name it instead, or empty. ``transaction_link``: by which Mastercard links its payments: the first
+    one's, or that of the first payment after it where none was told before. ``registration``: the stored means it was
+    made with. ``brand``: of the card that it began with, whose network the references are of. ``expiry``: no
+    authorization after that day.
     ``frequency``: fewest days between two. ``max_payments``: of authorizations. ``first_at``: when the initial
     payment took or reserved money (None: it did not, and does not count). ``follow_ups``: how many payments were
     begun under it; each begins by raising it, so that two that read the same count cannot both begin.
@@ -222,6 +224,7 @@ class Agreement(models.Model):
     reference = models.CharField(max_length=255)
     network_reference = models.CharField(max_length=128, default="", db_default="")
     agreement_id = models.CharField(max_length=35, default="")
+    transaction_link = models.CharField(max_length=22, default="", db_default="")
     registration = models.UUIDField(null=True)
     brand = models.CharField(max_length=32, default="", db_default="")
     type = models.CharField(max_length=11, default="")

@@ -139,8 +139,8 @@ class BankOrder(models.Model):
     under; ``mandate_reference``, ``amendment``: of its mandate, as in the file. CONFIRMED is of cancellation requests
     and recalls alone; a collection is WITHDRAWN then. ``last``: the mandate is not used again after it. ``notice``: who
     is notified before its day: mail, webhook, or empty where the merchant does it. ``address``: of a debtor whose bank
-    is outside the EEA. ``reason``: the bank's last one, an ISO 20022 external code. ``undecided``: the bank has called
-    it pending in a batch or file that it rejected, so that its silence says nothing.
+    is outside the EEA. ``reason``: the bank's last one, an ISO 20022 external code. ``undecided_at``: when the bank
+    called it pending in a batch or file that it rejected, so that its silence says nothing; by the message's own time.
     """
 
     class State(models.TextChoices):
@@ -181,7 +181,7 @@ class BankOrder(models.Model):
     notice = models.CharField(max_length=7, default="", blank=True)
     recall_reason = models.CharField(max_length=4, default="", blank=True)
     reason = models.CharField(max_length=35, default="")
-    undecided = models.BooleanField(default=False)
+    undecided_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField()
 
     class Meta:

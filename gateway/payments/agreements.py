@@ -13,18 +13,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from django.db.models import Count, Max, Q
+from django.db.models import Count, Max
 
 from gateway.catalogue.parse import INVALID_PARAMETER_CODE, ParameterError, Parameters, mask_reported_value
-from gateway.connectors.acquirer_message import MIGRATED_REFERENCES, parse_scheme_reference, parse_transaction_link
+from gateway.connectors.acquirer_message import MIGRATED_REFERENCES, parse_scheme_reference
 from gateway.core import brands, identifiers
 from gateway.models import Agreement, Channel, Merchant, Payment, Registration, Status
 from gateway.payments.refusal import RequestRefusedError
-from gateway.payments.stored_answer import read_private_facts, read_transaction_link
+from gateway.payments.stored_answer import read_private_facts
 from gateway.risk.retry_rules import resolve_network
 
 UNKNOWN_REFERENCE_CODE: Final = "700.100.100"
@@ -335,27 +335,9 @@ def _build_scheme_references(agreement: Agreement) -> dict[str, str]:
     """The agreement's references for the acquirer, by parameter name: the scheme's own, whichever id the merchant sent;
     for an agreement begun without one, the processor's transaction id, which only that processor understands. The
     merchant's setting of ids says nothing about the networks, which want the first transaction's reference."""
-    linking = _find_transaction_link(agreement) or agreement.agreement_id
+    linking = agreement.transaction_link or agreement.agreement_id
     ids = {AGREEMENT_ID: linking} if linking else {}
     if agreement.network_reference and not parse_scheme_reference(agreement.network_reference):
         # It began at another processor and was migrated: connectors send the reference as it is.
         ids |= {MIGRATED_REFERENCES[0]: agreement.network_reference}
     return {INITIAL_TRANSACTION_ID: agreement.network_reference or agreement.reference} | ids
-
-
-def _find_transaction_link(agreement: Agreement) -> str:
-    """The transaction link of the first payment of an agreement at Mastercard whose agreementId is the merchant's own,
-    in whose place the network wants it; '' where there is none, or the agreementId is it."""
-    if not agreement.agreement_id or agreement.brand not in brands.MASTERCARD_BRANDS:
-        return ""
-    if parse_transaction_link(agreement.agreement_id):
-        return ""
-    began = Q(pk=agreement.pk)
-    if agreement.registration is not None:
-        # A job's agreement has the job's id, and began with the payment that stored its card.
-        began |= Q(pk__in=Registration.objects.filter(pk=agreement.registration).values("payment")[:1])
-    # The check by which an agreement came from another processor is not its first transaction.
-    began_here = Payment.objects.filter(began).exclude(request__has_key="recurringMigration")
-    answers = dict(began_here.values_list("pk", "answer"))
-    first: Mapping[str, Any] = answers.get(agreement.pk) or next(iter(answers.values()), {})
-    return read_transaction_link(first)

@@ -75,7 +75,7 @@ from gateway.payments.risk_screening import (
     refuses_partial_approvals,
     screen_follow_up,
 )
-from gateway.payments.stored_answer import PrivateFacts, was_sent_with_token
+from gateway.payments.stored_answer import PrivateFacts, read_transaction_link, was_sent_with_token
 from gateway.payments.stored_request import build_stored_request
 from gateway.vault.sealing import VaultError
 
@@ -312,8 +312,9 @@ def _build_follow_up_acquirer_request(
 def name_authorization(acquirer_request: AcquirerRequest, chain: Chain, target: Payment) -> AcquirerRequest:
     """Add what a follow-up's chain says about its authorization.
 
-    Captures, increments and reversals name the newest approved renewal, whichever member the path names, since the
-    authorization before it has expired or is given up (docs/decisions/0093); a renewal names the first authorization.
+    Captures, increments and reversals name the newest approved renewal, by its reference and its transaction link,
+    whichever member the path names, since the authorization before it has expired or is given up (docs/decisions/0093);
+    a renewal names the first authorization.
     A reversal has the cumulative amount: docs/decisions/0068. A capture says which of numberOfCaptures it is.
     ``chain`` may contain the follow-up itself.
     """
@@ -328,24 +329,31 @@ def name_authorization(acquirer_request: AcquirerRequest, chain: Chain, target: 
     match operation:
         case "CP":
             named = target if target.number > current.number else current
-            return replace(
-                acquirer_request, reference=named.connector_tx_id, clearing=chain.authorization.number_capture(ident)
-            )
+            return replace(_name_payment(acquirer_request, named), clearing=chain.authorization.number_capture(ident))
         case "PA" if acquirer_request.point_of_service.practice == REAUTHORIZATION:
             return replace(acquirer_request, reference=chain.first.connector_tx_id, renewable_amount=held.capturable)
         case "PA":
-            return replace(acquirer_request, reference=current.connector_tx_id)
+            own = chain.find(ident)
+            return _name_payment(acquirer_request, current, link=read_transaction_link(own.answer) if own else "")
         case "RV":
             since = held.compute_hold(current)
             return replace(
-                acquirer_request,
-                reference=current.connector_tx_id,
+                _name_payment(acquirer_request, current),
                 amount_already_reversed=held.released,
                 authorized_amount=held.authorized,
                 renewed_amount=since.authorized if current.practice else Decimal(0),
                 reversed_since_renewal=since.reversed,
             )
     return acquirer_request
+
+
+def _name_payment(acquirer_request: AcquirerRequest, named: Payment, *, link: str = "") -> AcquirerRequest:
+    """The request with the reference of the payment that it names, and with its transaction link, or with ``link``: of
+    a payment that has one of its own already."""
+    point, told = acquirer_request.original, link or read_transaction_link(named.answer)
+    if point is not None and told:
+        point = replace(point, link=told)
+    return replace(acquirer_request, reference=named.connector_tx_id, original=point)
 
 
 def _check_account_opens(target: Payment) -> None:

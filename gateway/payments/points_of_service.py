@@ -34,6 +34,9 @@ SERVICE_PARAMETERS: Final = JSONObject(**{name: KeyTransform(name, "request") fo
 _OF_AUTHENTICATION: Final = ("eci", "authenticationStatus", "challengeIndicator", "exemptionFlag")
 _REPEATING: Final = frozenset({"PA", "RB"})
 """Follow-ups that authorize anew; the others repeat what their payment said."""
+_AUTHORIZED: Final = frozenset({"PA", "RF"})
+"""Follow-ups with an authorization of their own, of which Mastercard tells a transaction link: the reversal of a
+refund names the refund's."""
 
 
 def find_point_of_service(chain: Chain, payment: Payment) -> PointOfService:
@@ -47,9 +50,14 @@ def find_point_of_service(chain: Chain, payment: Payment) -> PointOfService:
     followed = chain.find(payment.referenced)
     assert followed is not None  # a chain is read whole
     original = find_point_of_service(chain, followed)
+    if payment.payment_type == "RB":  # a payment of its own, which Mastercard relates to the one before
+        point = continue_point_of_service(original, payment.practice, sent)
+        return replace(point, link=link, related_link=original.link)
+    if payment.payment_type in _AUTHORIZED:
+        original = replace(original, link=link or original.link)
     if payment.payment_type not in _REPEATING:
-        return original
-    return replace(continue_point_of_service(original, payment.practice, sent), link=link or original.link)
+        return replace(original, related_link="")
+    return continue_point_of_service(original, payment.practice, sent)
 
 
 def _read_parameters(payment: Payment) -> Mapping[str, str]:

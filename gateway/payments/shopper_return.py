@@ -29,7 +29,7 @@ from gateway.core import clock
 from gateway.core.result_codes import NOT_AUTHENTICATED_CODE, SHOPPER_CANCELLED_CODE, SHOPPER_TIMEOUT_CODE
 from gateway.core.secret import Secret
 from gateway.db.statement import execute_sql
-from gateway.models import Merchant, Payment, Status, Suspension
+from gateway.models import AuthenticationStep, Merchant, Payment, Status, Suspension
 from gateway.payments import exempting, risk_screening, shopper_tokens, step_up, store
 from gateway.payments.held_parts import expire_held_part, is_held
 from gateway.payments.operation_table import is_locally_queued
@@ -130,6 +130,9 @@ def apply_authentication_outcome(
     The outcome of an authentication before a step-up does not continue the payment that waits for the second one.
     """
     if isinstance(outcome, AuthenticationPending):
+        if outcome.step == AuthenticationStep.DECOUPLED:  # it may have more time than its method page had
+            later = Suspension.objects.filter(pk=payment.pk, stage=Suspension.Stage.AUTHENTICATE)
+            later.filter(deadline__lt=outcome.deadline).update(deadline=outcome.deadline)
         return payment
     if outcome.attempt != read_private_facts(payment.answer).attempt:
         payment = _reload_payment(payment)

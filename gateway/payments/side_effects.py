@@ -18,13 +18,19 @@ import structlog
 from django.db import models
 
 from gateway.connectors.accounts import holds_renewals_apart, load_connector_account
-from gateway.connectors.acquirer_message import flatten_body, parse_scheme_reference
+from gateway.connectors.acquirer_message import (
+    LINK_PARAMETER,
+    flatten_body,
+    parse_scheme_reference,
+    parse_transaction_link,
+)
 from gateway.connectors.means import Card
 from gateway.connectors.point_of_service import is_initiated_by_merchant
 from gateway.connectors.port import AcquirerReply
 from gateway.connectors.routing import CONNECTORS
 from gateway.core import identifiers
-from gateway.core.authorization_validity import resolve_authorization_validity
+from gateway.core.authorization_validity import ESTIMATED_AUTHORIZATION, resolve_authorization_validity
+from gateway.core.brands import MASTERCARD_BRANDS
 from gateway.db.statement import DatabaseTime
 from gateway.models import (
     Agreement,
@@ -124,6 +130,7 @@ def build_completion_effects(
         answer = _build_agreement_references(payment, agreed)
     if reply.network_reference or reply.transaction_link:
         answer |= _build_kept_references(reply, stores=registered is not None and agreed is None)
+    updates = [one for one in (renewed, _build_linking(payment, reply)) if one is not None]
     if registration is not None and "job" in payment.request:
         agreement = agreed["id"] if agreed is not None else None
         started = get_job_hooks().start(payment, reply, registration, agreement, at)
@@ -131,9 +138,7 @@ def build_completion_effects(
         answer = deep_merge(answer, started.answer)
     if not (changes or rows or answer):
         return NO_EFFECTS
-    return CompletionEffects(
-        changes=changes, answer=answer, rows=rows, updates=[renewed] if renewed is not None else []
-    )
+    return CompletionEffects(changes=changes, answer=answer, rows=rows, updates=updates)
 
 
 def build_release_row(payment: Payment, cause: AuthorizationRelease.Cause, at: datetime) -> dict[str, Any]:
@@ -166,13 +171,15 @@ def _is_held_apart(renewal: Payment) -> bool:
 
 def _resolve_authorization_end(payment: Payment, reply: AcquirerReply, at: datetime) -> datetime | None:
     """The time until which an authorization or its renewal, approved at ``at``, may be captured: by the table, or by
-    the acquirer if that is earlier; None without an end. An increment does not prolong what it raises, and one of 0.00
-    holds nothing."""
-    if payment.payment_type != "PA" or payment.practice == INCREMENTAL_AUTHORIZATION:
-        return None
-    if reply.approved is None or not reply.approved:
+    the acquirer if that is earlier; None without an end. Of increments, only one of a preauthorization at Mastercard
+    begins the days anew; one of 0.00 holds nothing. Source: Mastercard Transaction Processing Rules, 2.9;
+    docs/decisions/0142."""
+    if payment.payment_type != "PA" or reply.approved is None or not reply.approved:
         return None
     channel = payment.channel
+    renews = payment.brand in MASTERCARD_BRANDS and channel.authorization_kind == ESTIMATED_AUTHORIZATION
+    if payment.practice == INCREMENTAL_AUTHORIZATION and not renews:
+        return None
     country, mcc = _resolve_business(payment)
     instruction = flatten_body({"standingInstruction": payment.request.get("standingInstruction") or {}})
     validity = resolve_authorization_validity(
@@ -348,6 +355,7 @@ def _build_agreement(
     if migration:
         requested = migration.get("requestTimestamp")
         first_at = datetime.strptime(requested, _REQUEST_TIME).replace(tzinfo=UTC) if requested else first_at
+    link = "" if migration else reply.transaction_link
     return {
         "id": payment.id,
         "merchant_id": payment.merchant_id,
@@ -356,7 +364,8 @@ def _build_agreement(
         # check is not the transaction in which the cardholder agreed.
         "reference": migrated_reference or ("" if migration else reply.connector_tx_id) or payment.id.hex,
         "network_reference": migrated_reference if migration else parse_scheme_reference(reply.network_reference),
-        "agreement_id": _resolve_agreement_id(payment, instruction, "" if migration else reply.transaction_link),
+        "agreement_id": _resolve_agreement_id(payment, instruction, link),
+        "transaction_link": link,
         "registration": registration,
         "brand": payment.brand,
         "type": instruction.get("type", ""),
@@ -373,11 +382,11 @@ _MIGRATED_REFERENCE_NAMES: Final = ("connectorTxId1", "connectorTxId2", "connect
 
 
 def _resolve_agreement_id(payment: Payment, instruction: Mapping[str, str], link: str) -> str:
-    """The agreementId: the one that was sent, else the network's ``link``, else, on channels that use them, a generated
+    """The agreementId: the one that was sent, else, on channels that use them, the network's ``link`` or a generated
     one (AN35)."""
-    if known := instruction.get("agreementId") or link:
-        return known
-    return "" if payment.channel.agreement_ids == Channel.AgreementIds.NONE else f"A{payment.id.hex.upper()}"
+    if sent := instruction.get("agreementId"):
+        return sent
+    return "" if payment.channel.agreement_ids == Channel.AgreementIds.NONE else link or f"A{payment.id.hex.upper()}"
 
 
 def _build_kept_references(reply: AcquirerReply, *, stores: bool) -> dict[str, Any]:
@@ -385,6 +394,21 @@ def _build_kept_references(reply: AcquirerReply, *, stores: bool) -> dict[str, A
     and makes no agreement, which would keep the reference."""
     reference = parse_scheme_reference(reply.network_reference) if stores else ""
     return PrivateFacts(network_reference=reference, transaction_link=reply.transaction_link).as_json()
+
+
+def _build_linking(
+    payment: Payment, reply: AcquirerReply
+) -> tuple[type[models.Model], Mapping[str, Any], Mapping[str, Any]] | None:
+    """The update of an agreement without a transaction link, because its first payment was told none or was made
+    elsewhere: Mastercard wants that of the first payment after it to be named instead. None for any other payment.
+
+    Source: https://docs.stripe.com/payments/cards/mastercard-tlid (the earliest authorized MIT).
+    """
+    if payment.agreement is None or not reply.transaction_link:
+        return None
+    if parse_transaction_link(read_private_facts(payment.answer).agreement_references.get(LINK_PARAMETER, "")):
+        return None
+    return Agreement, {"transaction_link": reply.transaction_link}, {"id": payment.agreement, "transaction_link": ""}
 
 
 def _build_agreement_references(payment: Payment, agreed: Mapping[str, Any]) -> dict[str, Any]:

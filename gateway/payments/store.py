@@ -521,7 +521,9 @@ def record_late_approval(
     reply = outcome.reply
     write = WriteStatement()
     # A reversal names what the approval said: its code, the network's reference and the amount.
-    named = {"connector_tx_id": reply.connector_tx_id} if reply.connector_tx_id else {}
+    named: dict[str, Any] = {"connector_tx_id": reply.connector_tx_id} if reply.connector_tx_id else {}
+    if reply.transaction_link:
+        named["answer"] = payment.answer | PrivateFacts(transaction_link=reply.transaction_link).as_json()
     where = ("connector", "acquirer_merchant_id")
     has_left = any(asked[name] != getattr(payment, name) for name in where)
     # What was tried tells from then on that recovery had left this attempt: close_late_approval reads it.

@@ -192,6 +192,7 @@ PERSONAL_DATA: Final[tuple[PersonalTable, ...]] = (
             _kept("reference", "the processor's id of the first payment", KeepReason.PSEUDONYM),
             _kept("network_reference", "the scheme's id of the first payment", KeepReason.PSEUDONYM),
             _kept("agreement_id", "a network's id of the agreement", KeepReason.PSEUDONYM),
+            _kept("transaction_link", "a network's id of the first payment", KeepReason.PSEUDONYM),
         ),
     ),
     PersonalTable(

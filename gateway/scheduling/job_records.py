@@ -277,8 +277,8 @@ def build_job_agreement(
         reference=reference,
         network_reference=network_reference,
         agreement_id=values.get("standingInstruction.agreementId")
-        or link
-        or (f"A{ident.hex.upper()}" if linked else ""),
+        or ((link or f"A{ident.hex.upper()}") if linked else ""),
+        transaction_link=link,
         registration=registration,
         brand=brand,
         type=values.get("standingInstruction.type") or "RECURRING",

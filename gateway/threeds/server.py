@@ -59,7 +59,7 @@ from gateway.vault.sealing import current_vault
 
 log = structlog.get_logger(__name__)
 
-DECOUPLED_TIMEOUT: Final = timedelta(hours=1)
+DECOUPLED_TIMEOUT: Final = timedelta(minutes=messages.DECOUPLED_MINUTES)
 _AGAIN: Final = frozenset(
     {AuthenticationStep.METHOD, AuthenticationStep.ASKING, AuthenticationStep.CHALLENGE, AuthenticationStep.DECOUPLED}
 )
@@ -412,12 +412,11 @@ def _start_waiting(
         row.step, row.flow = AuthenticationStep.DECOUPLED, "decoupled"
         # The simulated banking app answers by itself; an external server reports the result by its callback.
         row.due_at = now + timedelta(seconds=simulated_acs.DECOUPLED_AFTER_S) if not row.server_url else None
-        longest = DECOUPLED_TIMEOUT
+        row.deadline = now + DECOUPLED_TIMEOUT  # as long as the issuer was told, also after a method page
     else:
         row.step, row.flow = AuthenticationStep.CHALLENGE, "challenge"
-        longest = timedelta(minutes=configuration.challenge_minutes)
-    # After a method page the payment has its deadline already.
-    row.deadline = row.deadline or now + longest
+        # After a method page the payment has its deadline already.
+        row.deadline = row.deadline or now + timedelta(minutes=configuration.challenge_minutes)
     return row
 
 

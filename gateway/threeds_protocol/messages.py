@@ -113,7 +113,8 @@ MAX_WHOLE_AREQ_CHARS: Final[Mapping[str, int]] = MappingProxyType(
 _RECURRING_IND, _INSTALMENT_IND = "02", "03"
 SCHEME_DATA_EXTENSION_ID: Final = "A000000042-001"
 """messageExtension.id of the regional scheme's data: its RID, and a number of the extension."""
-_DECOUPLED_MINUTES: Final = 60
+DECOUPLED_MINUTES: Final = 60
+"""How long a decoupled authentication is waited for: threeDSRequestorDecMaxTime."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -338,7 +339,7 @@ def _wishes(ask: AuthenticationSubject, channel: str) -> ThreeDSMessage:
     else:
         message = {"threeDSRequestorAuthenticationInd": purpose, "threeDSRequestorChallengeInd": indicator}
     if decoupled:
-        message |= {"threeDSRequestorDecReqInd": "Y", "threeDSRequestorDecMaxTime": f"{_DECOUPLED_MINUTES:05d}"}
+        message |= {"threeDSRequestorDecReqInd": "Y", "threeDSRequestorDecMaxTime": f"{DECOUPLED_MINUTES:05d}"}
     return message
 
 

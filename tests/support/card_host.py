@@ -69,6 +69,7 @@ class CardApi:
     page: int = 100
     holds_s: int | None = None
     allows_multicapture: bool = True
+    transaction_link: str = ""
     advice: dict[str, str] = field(default_factory=dict)
     declines: dict[str, str] = field(default_factory=dict)
     gone: threading.Event = field(default_factory=threading.Event)
@@ -77,7 +78,7 @@ class CardApi:
     vanish: Callable[[], None] = lambda: None
     """From then on nobody listens any more. ``holds_s``: how long it says that an authorization can be captured;
     ``allows_multicapture``: whether cards can be captured in parts; ``advice``: what it says besides the reason of a
-    decline; ``declines``: as DECLINES, of this server alone."""
+    decline; ``declines``: as DECLINES, of this server alone; ``transaction_link``: Mastercard's, of its charges."""
 
     @property
     def url(self) -> str:
@@ -159,6 +160,8 @@ class CardApi:
             "cvc_check": {"": None, WRONG_CVC: "fail"}.get(cvc, "pass"),
         }
         card: dict[str, Any] = {"checks": checks, "network_transaction_id": "016153570198200"}
+        if self.transaction_link:
+            card["transaction_link_id"] = self.transaction_link
         if self.allows_multicapture and intent["wants_multicapture"]:
             card["multicapture"] = {"status": "available"}
         if self.holds_s is not None and intent["capture_method"] == "manual":

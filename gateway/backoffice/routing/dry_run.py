@@ -33,6 +33,7 @@ from gateway.connectors.routing_rules import (
     RoutingFacts,
     RoutingTable,
     match_rule,
+    name_for_rules,
 )
 from gateway.models import BackgroundWork, Payment, Status
 from gateway.payments.side_effects import REGISTRATION_PAYMENT_TYPE
@@ -120,8 +121,9 @@ def _name_last_account(payment: Payment) -> str:
 
 def has_undecided_rule(table: RoutingTable, facts: RoutingFacts) -> bool:
     """Whether a rule was passed over that may fit: it names more digits of the card than are compared."""
+    by_rules = name_for_rules(table, facts)
     for rule in table.rules:
-        if fits := match_rule(rule, facts):
+        if fits := match_rule(rule, by_rules):
             return False
         if fits is None:
             return True

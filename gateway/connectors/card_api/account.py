@@ -17,7 +17,7 @@ from gateway.connectors.port import ConnectorAccount, ConnectorSetting
 from gateway.core.secret import Secret
 
 CARD_API_URL: Final = "https://api.stripe.com"
-CARD_API_VERSION: Final = "2024-06-20"
+CARD_API_VERSION: Final = "2025-02-24.acacia"
 FULL_PROFILE: Final = "full"
 CORE_PROFILE: Final = "core"
 MULTICAPTURE_IF_AVAILABLE: Final = "if_available"

@@ -82,6 +82,7 @@ def reply_from_intent(request: AcquirerRequest, resource: Mapping[str, Any], sen
         approved=granted,
         connector_tx_id=ident,
         network_reference=charge.network_id if granted is not None else "",
+        transaction_link=charge.transaction_link if granted is not None else "",
         avs=charge.avs,
         cvv=charge.cvv,
         details={name: value for name, value in details.items() if value},

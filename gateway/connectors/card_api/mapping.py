@@ -14,7 +14,11 @@ from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
-from gateway.connectors.acquirer_message import parse_scheme_reference, resolve_initial_reference
+from gateway.connectors.acquirer_message import (
+    parse_scheme_reference,
+    parse_transaction_link,
+    resolve_initial_reference,
+)
 from gateway.connectors.card_api import result_mapping
 from gateway.connectors.card_api.transport import FormFields
 from gateway.connectors.means import Card
@@ -325,13 +329,14 @@ def _mask_field(name: str, value: str | Secret) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChargeDetails:
-    """Contents of a charge: id, address and CVV checks, the scheme's reference. ``valid_for``: the time in which an
-    authorization can be captured at the processor; None where it does not say."""
+    """Contents of a charge: id, address and CVV checks, the scheme's reference, Mastercard's transaction link.
+    ``valid_for``: the time in which an authorization can be captured at the processor; None where it does not say."""
 
     id: str = ""
     avs: str = ""
     cvv: str = ""
     network_id: str = ""
+    transaction_link: str = ""
     decline_code: str = ""
     valid_for: timedelta | None = None
 
@@ -352,6 +357,7 @@ def parse_charge(intent_object: Mapping[str, Any]) -> ChargeDetails:
         ),
         cvv=result_mapping.CVV_RESPONSE_BY_CHECK.get(_text_member(checks, "cvc_check"), ""),
         network_id=parse_scheme_reference(parse_object_id(card.get("network_transaction_id"))),
+        transaction_link=parse_transaction_link(_text_member(card, "transaction_link_id")),
         decline_code=_text_member(outcome, "reason"),
         valid_for=_parse_validity(found.get("created"), card.get("capture_before")),
     )

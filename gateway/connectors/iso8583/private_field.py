@@ -66,9 +66,14 @@ PRIVATE_FIELD_PARTS: Final = (
     PrivateFieldPart(
         number="64",
         name="link",
-        about="Mastercard's DE105, subelement 1: the link to the payment it follows or to its agreement's first one; "
-        "its own in an answer",
+        about="Mastercard's DE105, subelement 1: the transaction link of the payment it follows; its own in an answer",
         way="<>",
+    ),
+    PrivateFieldPart(
+        number="65",
+        name="relatedLink",
+        about="Mastercard's link to an economically related payment: the first one of its agreement, or the one that "
+        "is charged again",
     ),
     PrivateFieldPart(
         number="66", name="dsTransaction", about="3DS protocol (1 or 2) and the directory server's transaction id"
@@ -198,7 +203,7 @@ def build_repeated_parts(request: AcquirerRequest, network: str) -> RedactedDict
         # A reference that does not fit is left out: cut off, it would name another transaction.
         **dict(_read_special_parts(request)),
         "network": network if len(network) <= MAX_PART_CHARS and replace_unencodable(network) == network else "",
-        "link": _resolve_link(request),
+        **_resolve_links(request),
     }
     if request.operation != "CD":
         found |= {
@@ -208,15 +213,18 @@ def build_repeated_parts(request: AcquirerRequest, network: str) -> RedactedDict
     return _encodable(found)
 
 
-def _resolve_link(request: AcquirerRequest) -> str:
-    """Mastercard's link to the payment that this one follows, or to the first one of the agreement by which the
-    merchant initiates it: mandatory since 23 October 2026. Source: Mastercard AN 7102, quoted by
-    https://developerhub.ppro.com/global-api/docs/mastercard-tlid."""
+def _resolve_links(request: AcquirerRequest) -> dict[str, str]:
+    """Mastercard's links, by part: to the payment of whose lifecycle this message is, and of a payment that the
+    merchant initiates to an earlier one, mandatory since 23 October 2026. The two are told apart: the second begins a
+    lifecycle of its own. Source: Mastercard Transaction Processing Rules, 2.9 to 2.11 (the first, DE105 subelement
+    1); AN 7102, quoted by https://developerhub.ppro.com/global-api/docs/mastercard-tlid and https://docs.solidgate.com/
+    payments/card-payments/card-payments-insights/mastercard-transaction-link-identifier (the second, of no number that
+    is public)."""
     point = request.point_of_service
     if NETWORK_BY_BRAND.get(request.network_brand) != "Mastercard":
-        return ""
-    agreed = request.parameters.get(LINK_PARAMETER, "") if point.merchant_initiated else ""
-    return point.link or parse_transaction_link(agreed)
+        return {}
+    agreed = request.parameters.get(LINK_PARAMETER, "") if point.merchant_initiated and not request.reference else ""
+    return {"link": point.link, "relatedLink": point.related_link or parse_transaction_link(agreed)}
 
 
 def build_private_parts(request: AcquirerRequest, network: str) -> RedactedDict:

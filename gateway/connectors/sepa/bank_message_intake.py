@@ -278,7 +278,7 @@ def _move_orders(orders: QuerySet[BankOrder], one: StatementEntry, taken: _Intak
     for payment, behind in list(orders.order_by("payment").values_list("pk", "original_payment")):
         if payment in one.spared or behind in one.spared:
             if not one.spared.get(payment, True):
-                order_records.mark_undecided(payment)
+                order_records.mark_undecided(payment, one.made_at)
             continue
         if (order := order_records.lock_bank_order(payment)) is not None:
             _move_order(order, one, taken)
@@ -293,7 +293,7 @@ def _move_order(order: BankOrder, one: StatementEntry, taken: _IntakeResult) -> 
         taken.find(f"{where}: {one.amount} {one.currency}, the order was {order.amount} {order.currency}")
         return
     if one.entry_type is EntryType.ACCEPTED:
-        order_records.clear_undecided(order)
+        order_records.clear_undecided(order, one.made_at)
         return
     if _rejects_the_copy(one, order.file):
         taken.find(f"{where}: the bank has had its file before, which counts for nothing")

@@ -24,7 +24,7 @@ MAX_FINALIZED_PER_RUN: Final = 500
 _DUE: Final = """
 SELECT o.payment FROM gateway_bankorder o JOIN gateway_merchant m ON m.id = o.merchant_id
 JOIN gateway_bankfile f ON f.id = o.file_id
-WHERE o.state = 'FILED' AND f.state = 'DELIVERED' AND o.final_at <= %(now)s + m.clock_offset AND NOT o.undecided
+WHERE o.state = 'FILED' AND f.state = 'DELIVERED' AND o.final_at <= %(now)s + m.clock_offset AND o.undecided_at IS NULL
     AND NOT EXISTS (SELECT FROM gateway_bankorder c
         WHERE c.original_payment = o.payment AND c.kind = 'CANCEL' AND c.state IN ('WAITING', 'FILED'))
     AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid)
@@ -50,7 +50,7 @@ def _finalize_collection(payment: UUID) -> bool:
     if (
         order is None
         or order.state != BankOrder.State.FILED
-        or order.undecided
+        or order.undecided_at is not None
         or _list_open_cancellations().filter(original_payment=payment).exists()
     ):
         return False
@@ -71,7 +71,7 @@ def next_collection_finality(merchant: Merchant) -> datetime | None:
         merchant=merchant,
         state=BankOrder.State.FILED,
         final_at__isnull=False,
-        undecided=False,
+        undecided_at=None,
         file__state=BankFile.State.DELIVERED,
     ).exclude(Exists(_list_open_cancellations().filter(original_payment=OuterRef("pk"))))
     found: datetime | None = rows.order_by("final_at").values_list("final_at", flat=True).first()

@@ -13,6 +13,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Q
 
 from gateway.connectors.means import BankAccount
 from gateway.connectors.port import AcquirerRequest
@@ -281,15 +282,20 @@ def move_bank_order(
     record_order_event(order.pk, state, reason=reason, on=on, charges=charges, message=message)
 
 
-def mark_undecided(payment: UUID) -> None:
-    """Record of a filed order that the bank has called it pending in a batch or file that it rejected."""
-    BankOrder.objects.filter(pk=payment, state=BankOrderState.FILED).update(undecided=True)
+def mark_undecided(payment: UUID, made_at: datetime | None) -> None:
+    """Record of a filed order that the bank has called it pending in a batch or file that it rejected. ``made_at``:
+    when the bank made the message."""
+    at = made_at or clock.real_now()
+    rows = BankOrder.objects.filter(pk=payment, state=BankOrderState.FILED)
+    rows.filter(Q(undecided_at=None) | Q(undecided_at__lt=at)).update(undecided_at=at)
 
 
-def clear_undecided(order: BankOrder) -> None:
-    """Record that the bank has accepted an order, which is locked, after it had called it pending."""
-    if order.undecided:
-        BankOrder.objects.filter(pk=order.pk).update(undecided=False)
+def clear_undecided(order: BankOrder, made_at: datetime | None) -> None:
+    """Record that the bank has accepted an order, which is locked, after it had called it pending. A message that it
+    made before, and that comes later, says nothing."""
+    since = order.undecided_at
+    if since is not None and (made_at is None or made_at >= since):
+        BankOrder.objects.filter(pk=order.pk).update(undecided_at=None)
 
 
 def record_order_event(

@@ -9,7 +9,7 @@ import enum
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import date
+from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Final
 from uuid import UUID
@@ -63,7 +63,7 @@ class StatementEntry:
     is said of a batch holds for those of its orders that the message does not name. ``spared``: of a rejection, the
     orders of which the same report says that they are not rejected, and whether it accepts them; complete when its
     last entry has been read. ``original``: the file of an order that a status report names. ``on``: the day of the
-    booking; of a status, the day on which its message was made.
+    booking; of a status, the day on which its message was made, ``made_at``.
     """
 
     entry_type: EntryType
@@ -75,6 +75,7 @@ class StatementEntry:
     currency: str = ""
     charges: Decimal | None = None
     on: date | None = None
+    made_at: datetime | None = None
     account: str = ""
     status: str = ""
     rest: bool = False
@@ -90,17 +91,17 @@ def parse_statement_entries(message: BankXmlMessage) -> Iterator[StatementEntry]
         yield from _resolution(message)
         return
     tell = {"pain.002": _status, "pacs.004": _return}.get(message.kind, _booking)
-    original, made_on = "", None
+    original, made_at, made_on = "", None, None
     spared: dict[UUID, bool] = {}
     for record in message.records:
         if record.level == "GrpHdr" and message.kind == "pain.002":
-            made_on = _date(record.first("CreDtTm"))
+            made_at, made_on = _time(record.first("CreDtTm")), _date(record.first("CreDtTm"))
         if record.level == "OrgnlGrpInfAndSts":
             original = record.first("OrgnlMsgId")
         if record.level == "TxInfAndSts" and (order := _spared_order(record)) is not None:
             spared[order] = _entry_type_of_status(record.first("TxSts")) is EntryType.ACCEPTED
         for one in tell(record):
-            dated = replace(one, on=made_on) if made_on is not None else one
+            dated = replace(one, on=made_on, made_at=made_at) if made_on is not None else one
             if one.order is not None:
                 yield replace(dated, original=original)
             else:
@@ -294,6 +295,15 @@ def _amount(text: str) -> Decimal | None:
         return Decimal(text)
     except InvalidOperation:
         return None
+
+
+def _time(text: str) -> datetime | None:
+    """A time; one without a zone, as many banks send it, counts as UTC: it is compared with the same bank's others."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
 def _date(text: str) -> date | None:

@@ -73,6 +73,14 @@ def test_a_price_for_other_payments_does_not_count(foreign: dict[str, str]) -> N
     assert compute_cost(figures((price("a", "2", **foreign),)), "a", GB_CREDIT) is None
 
 
+def test_a_schemes_price_counts_for_a_kind_of_its_cards_without_one() -> None:
+    debit = replace(GB_CREDIT, brand="VISADEBIT")
+    known = figures((price("a", "1"), price("a", "2", brand="VISA")))
+    assert compute_cost(known, "a", debit) == Decimal("2.0000")
+    assert compute_cost(figures((*known.prices, price("a", "3", brand="VISADEBIT"))), "a", debit) == Decimal("3.0000")
+    assert compute_cost(figures((price("a", "3", brand="VISADEBIT"),)), "a", GB_CREDIT) is None
+
+
 def test_of_a_brands_and_a_regions_price_the_brands_counts_and_a_country_goes_before_its_area() -> None:
     known = figures((price("a", "1", brand="VISA"), price("a", "2", region="GB")))
     assert compute_cost(known, "a", GB_CREDIT) == Decimal("1.0000")

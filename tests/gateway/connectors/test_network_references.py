@@ -26,8 +26,9 @@ AT_CARD_API, AT_HOST = "016153570198200", "483296210004567"
 MIT_AT_CARD_API = "payment_method_options[card][mit_exemption][network_transaction_id]"
 
 
-def initial(shop: Shop, currency: str) -> Answer:
+def initial(shop: Shop, currency: str, **more: str) -> Answer:
     answer = shop.api.pay(
+        **more,
         testMode="EXTERNAL",
         currency=currency,
         standingInstruction__mode="INITIAL",
@@ -38,8 +39,9 @@ def initial(shop: Shop, currency: str) -> Answer:
     return answer
 
 
-def again(shop: Shop, currency: str, reference: str) -> Answer:
+def again(shop: Shop, currency: str, reference: str, **more: str) -> Answer:
     answer = shop.api.pay(
+        **more,
         testMode="EXTERNAL",
         currency=currency,
         card__cvv=None,
@@ -76,6 +78,20 @@ def test_what_was_agreed_at_the_card_api_is_drawn_on_at_the_iso_host(both: Shop,
     (message,) = iso_host.seen("0200")
     assert f"6315{AT_CARD_API}" in message["48"]
     assert "pi_" not in message["48"]
+
+
+def test_mastercards_link_of_an_agreement_that_began_at_the_card_api_is_told_at_the_iso_host(
+    both: Shop, iso_host: IsoHost, processor: CardApi
+) -> None:
+    """The charge's transaction_link_id; the card API's processor finds its own."""
+    link = "Z0fE_2qV-3pWft4vHt7Ki6"
+    processor.transaction_link = link
+    card = {"paymentBrand": "MASTER", "card__number": "5454545454545454"}
+    told = initial(both, "EUR", **card).body["standingInstruction"]["initialTransactionId"]
+    again(both, "USD", told, **card)
+    assert f"6522{link}" in iso_host.seen("0200")[0]["48"]
+    again(both, "EUR", told, **card)
+    assert link not in str(processor.posts("/v1/payment_intents")[-1].form)
 
 
 def test_what_was_agreed_at_the_iso_host_is_drawn_on_at_the_card_api_and_there(

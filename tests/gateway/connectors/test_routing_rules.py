@@ -132,6 +132,45 @@ def test_every_condition_holds_and_fails(condition: Any, fitting: Any, failing: 
     assert match_rule(rule("A", **condition), replace(FACTS, **failing)) is False
 
 
+DEBIT_CARD = replace(FACTS, brand="MASTERDEBIT", digits="54545454000")
+
+
+@pytest.mark.parametrize(
+    ("listed", "taken"),
+    [
+        (("MASTER", "VISA"), "A"),
+        (("MASTER", "MASTERDEBIT"), "B"),
+        (("MASTER", ""), "A B"),
+        (("VISA", "MASTERDEBIT"), "B"),
+        (("VISA", "MAESTRO"), ""),
+    ],
+)
+def test_an_account_for_a_scheme_takes_a_kind_of_its_cards_that_no_account_names(
+    listed: tuple[str, str], taken: str
+) -> None:
+    """A contract for Mastercard is one for its debit cards, unless an account is for these."""
+    one, two = (
+        replace(each, brands=frozenset(filter(None, [brand]))) for each, brand in zip((A, B), listed, strict=True)
+    )
+    accounts = table(accounts=(one, two))
+    assert names(rank_accounts(accounts, DEBIT_CARD, CONNECTORS)) == taken.split()
+    assert can_any_account_take(accounts, DEBIT_CARD, CONNECTORS) is bool(taken)
+
+
+def test_an_account_that_is_switched_off_names_no_kind_of_cards() -> None:
+    one, two = replace(A, brands=frozenset({"MASTER"})), replace(B, brands=frozenset({"MASTERDEBIT"}), active=False)
+    assert names(rank_accounts(table(accounts=(one, two)), DEBIT_CARD, CONNECTORS)) == ["A"]
+
+
+def test_a_rule_for_a_scheme_is_one_for_a_kind_of_its_cards_that_no_rule_names() -> None:
+    of_scheme = rule("B", brands=frozenset({"MASTER"}))
+    assert names(rank_accounts(table(of_scheme), DEBIT_CARD, CONNECTORS)) == ["B"]
+    assert can_any_account_take(table(of_scheme, accounts=(A,)), DEBIT_CARD, CONNECTORS) is False
+    of_kind = rule("C", brands=frozenset({"MASTERDEBIT"}))
+    assert names(rank_accounts(table(of_scheme, of_kind), DEBIT_CARD, CONNECTORS)) == ["C"]
+    assert names(rank_accounts(table(of_scheme, of_kind), replace(DEBIT_CARD, brand="MASTER"), CONNECTORS)) == ["B"]
+
+
 def test_what_is_not_known_yet_may_fit() -> None:
     """A checkout's form is drawn before the card is typed."""
     unknown = RoutingFacts(brand="VISA", currency="EUR")

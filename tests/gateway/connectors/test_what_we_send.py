@@ -130,6 +130,10 @@ SITUATIONS: Mapping[str, Mapping[str, Any]] = {
         operation="PA", means=replace(MASTER_CARD, cvv=None), reference=REFERENCE.text(),
         original=continue_point_of_service(PointOfService(link=LINK), "INCREMENTAL_AUTH"),
     ),
+    "charged again (rebill), Mastercard": mastercard(
+        operation="RB", means=replace(MASTER_CARD, cvv=None), reference=REFERENCE.text(),
+        original=replace(continue_point_of_service(PointOfService(), ""), related_link=LINK),
+    ),
     "capture": {"operation": "CP", "means": STORED, "reference": REFERENCE.text(), "original": CIT},
     "capture, Mastercard": mastercard(
         operation="CP", means=replace(MASTER_CARD, cvv=None), reference=REFERENCE.text(),

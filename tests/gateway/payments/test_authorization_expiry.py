@@ -112,6 +112,20 @@ def test_a_renewal_prolongs_it_and_an_increment_does_not(shop: Shop) -> None:
     assert shop.api.follow(held, "CP", "10.00").code == TOO_LATE
 
 
+def test_an_increment_of_a_preauthorization_at_mastercard_begins_its_days_anew(shop: Shop) -> None:
+    """Mastercard Transaction Processing Rules, 2.9: it prolongs what it raises. A final authorization has none."""
+    held = authorize(shop, **MASTERCARD)
+    jump(29 * 86_400)
+    raised = shop.api.follow(held, "PA", "50.00", **RAISE)
+    assert "authorizationExpiresAt" in raised.body["resultDetails"]
+    jump(10 * 86_400)
+    expire_authorizations()
+    assert shop.api.follow(held, "CP", "150.00").code == OK
+    Channel.objects.update(authorization_kind=Channel.AuthorizationKind.FINAL)
+    final = authorize(shop, **MASTERCARD)
+    assert "authorizationExpiresAt" not in shop.api.follow(final, "PA", "50.00", **RAISE).body["resultDetails"]
+
+
 def test_its_end_is_told_and_the_rest_is_released(shop: Shop) -> None:
     held = authorize(shop)
     assert shop.api.follow(held, "CP", "30.00").code == OK

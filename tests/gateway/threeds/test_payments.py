@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from gateway.catalogue.conditions.request_facts import AUTHENTICATING_FACTS, will_authenticate
 from gateway.catalogue.rules import RuleInput
+from gateway.core import clock
 from gateway.core.secret import Secret
 from gateway.models import (
     Authentication,
@@ -563,6 +565,20 @@ def test_the_method_page_gives_no_more_time(api: Api) -> None:
     move_clock(api, 5 * 60)
     Shopper.of(answer).post(completed="Y")
     assert Authentication.objects.get().deadline == before == Suspension.objects.get().deadline
+
+
+def test_a_decoupled_authentication_has_the_time_that_its_bank_was_told_after_a_method_page_too(api: Api) -> None:
+    """threeDSRequestorDecMaxTime, in minutes: an answer within it counts."""
+    answer = buy(api, METHOD_CHALLENGE, **{"threeDSecure.decoupled": "true"})
+    move_clock(api, 5 * 60)
+    Shopper.of(answer).post(completed="Y")
+    row = Authentication.objects.get()
+    areq = next(said for said in row.messages if said["messageType"] == "AReq")
+    assert row.step == "decoupled"
+    assert row.deadline == Suspension.objects.get().deadline
+    asked = clock.merchant_now(row.merchant)
+    told = timedelta(minutes=int(areq["threeDSRequestorDecMaxTime"]))
+    assert told - timedelta(minutes=1) < row.deadline - asked <= told
 
 
 def test_an_authentication_that_ended_while_its_bank_was_asked_stays_ended(

@@ -48,7 +48,7 @@ def setup_of(**changes: Any) -> CardApiSetup:
     values: dict[str, Any] = {
         "url": "https://api.example",
         "key": Secret("sk_test_12345"),
-        "version": "2024-06-20",
+        "version": "2025-02-24.acacia",
         "full": True,
         "multicapture": False,
         "mit_reference": True,

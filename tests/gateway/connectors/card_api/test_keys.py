@@ -53,7 +53,7 @@ def save(staff: Client, key: str) -> str:
             "secret_webhook_secrets": "",
             "setting_profile": "full",
             "setting_multicapture": "off",
-            "setting_api_version": "2024-06-20",
+            "setting_api_version": "2025-02-24.acacia",
             **settings,
         },
     )

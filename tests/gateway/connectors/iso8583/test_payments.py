@@ -421,20 +421,24 @@ def test_an_impossible_approval_is_taken_back_by_its_code(shop: Shop, host: IsoH
 
 
 def test_an_approval_that_comes_too_late_is_taken_back_by_its_code(shop: Shop, host: IsoHost) -> None:
-    """Recovery has declined the payment while its process was stopped."""
-    paid = shop.api.pay(testMode="EXTERNAL").id
+    """Recovery has declined the payment while its process was stopped. The void names Mastercard's link, too."""
+    paid = shop.api.pay(testMode="EXTERNAL", paymentBrand="MASTER", card__number="5454545454545454").id
     row = Payment.objects.select_related("merchant").get(pk=paid)
     reference = row.connector_tx_id
     Payment.objects.filter(pk=paid).update(
         status="DECLINED", result_code="900.100.301", connector_tx_id="", approved_amount=None
     )
     row.refresh_from_db()
-    reply = AcquirerReply(code=OK, approved=row.money, connector_tx_id=reference, sent={"mti": "0200"})
+    link = "Z0fE_2qV-3pWft4vHt7Ki6"
+    reply = AcquirerReply(
+        code=OK, approved=row.money, connector_tx_id=reference, transaction_link=link, sent={"mti": "0200"}
+    )
     asked = store.get_attempt_columns(row)
     store.record_late_approval(row, Approved(reply=reply, at=clock.real_now()), asked=asked, trace=None)
     recover()
     (void,) = host.seen("0420")
     assert (void["38"], host.of(paid).reversed) == (f"A{host.seen('0200')[0]['11'][:5]}", True)
+    assert f"6422{link}" in void["48"]
 
 
 def test_trace_numbers_are_used_once_by_all_processes(shop: Shop, host: IsoHost) -> None:

@@ -152,6 +152,11 @@ def tell_link(host: IsoHost, link: str) -> None:
     host.answers = {"48": f"6315{NETWORK}6422{link}"}
 
 
+def links(message: Message) -> tuple[str | None, str | None]:
+    """The link to the payment of whose lifecycle it is, and to one that it is related to."""
+    return parts(message).get("link"), parts(message).get("relatedLink")
+
+
 def mastercard(**more: str | None) -> dict[str, str | None]:
     return {name.replace(".", "__"): text for name, text in MASTERCARD.items()} | more
 
@@ -160,34 +165,69 @@ def mastercard(**more: str | None) -> dict[str, str | None]:
 def test_mastercard_is_told_the_link_to_the_first_transaction_of_an_agreement(
     shop: Shop, host: IsoHost, ids: Channel.AgreementIds
 ) -> None:
-    """Mandatory since October 2026: what the first answer told goes with each payment that the merchant initiates, and
-    what follows such a payment has the link of that one. The merchant is told it as agreementId."""
+    """Mandatory since October 2026: what the first answer told goes with each payment that the merchant initiates, as
+    that of a related payment; what follows such a payment is of its own lifecycle, by the link of its own answer. The
+    merchant is told it as agreementId, where the channel uses that."""
     Channel.objects.filter(pk=shop.channel.pk).update(agreement_ids=ids)
     tell_link(host, LINK)
     begins = {"standingInstruction__mode": "INITIAL", "standingInstruction__type": "UNSCHEDULED"}
     first = pay(shop, createRegistration="true", **mastercard(**begins))
-    assert first.body["standingInstruction"]["agreementId"] == LINK
+    told = first.body["standingInstruction"].get("agreementId")
+    assert told == (None if ids == Channel.AgreementIds.NONE else LINK)
     tell_link(host, OTHER_LINK)
     later = pay_with(shop, first.body["registrationId"], "PA", **MERCHANTS)
-    assert parts(host.seen("0100")[-1])["link"] == LINK
+    assert links(host.seen("0100")[-1]) == (None, LINK)
     assert shop.api.follow(later.id, "CP", "20.00").code == OK
     assert shop.api.follow(later.id, "RV", "30.00").code == OK
-    assert [parts(host.seen(mti)[-1])["link"] for mti in ("0220", "0400")] == [OTHER_LINK] * 2
+    assert [links(host.seen(mti)[-1]) for mti in ("0220", "0400")] == [(OTHER_LINK, None)] * 2
     named = {f"standingInstruction__{name.rpartition('.')[2]}": value for name, value in MERCHANTS.items()}
-    named |= {"standingInstruction__agreementId": LINK}
+    if told:
+        named |= {"standingInstruction__agreementId": told}
     if ids != Channel.AgreementIds.ONLY:
         reference = first.body["standingInstruction"]["initialTransactionId"]
         named |= {"standingInstruction__initialTransactionId": reference}
     pay(shop, **mastercard(card__cvv=None, **named))
-    assert parts(host.seen("0200")[-1])["link"] == LINK
+    assert links(host.seen("0200")[-1]) == (None, LINK)
+
+
+@pytest.mark.parametrize("begun", ["without a link", "elsewhere"])
+def test_an_agreement_without_a_link_takes_that_of_the_first_payment_that_is_told_one(
+    shop: Shop, host: IsoHost, begun: str
+) -> None:
+    """One that is older than the links, or of another processor: Mastercard wants the earliest payment after it."""
+    begins = {"standingInstruction.mode": "INITIAL", "standingInstruction.type": "UNSCHEDULED"}
+    brought = {"recurringMigration.paymentType": "DB", "recurringMigration.connectorTxId1": "MCC1234560101"}
+    more = begins if begun == "without a link" else brought
+    stored = shop.api.post("/v1/registrations", {**CARD, **MASTERCARD, "card.cvv": "123", **more})
+    assert stored.status == 200, stored
+    pay_with(shop, stored.id, "DB", **MERCHANTS)
+    tell_link(host, LINK)
+    pay_with(shop, stored.id, "DB", **MERCHANTS)
+    tell_link(host, OTHER_LINK)
+    pay_with(shop, stored.id, "DB", **MERCHANTS)
+    pay_with(shop, stored.id, "DB", **MERCHANTS)
+    assert [links(message) for message in host.seen("0200")] == [(None, None), (None, None), (None, LINK), (None, LINK)]
+
+
+def test_after_a_renewal_its_own_link_is_named(shop: Shop, host: IsoHost) -> None:
+    """As its code and the network's reference are: a capture, an increment and a reversal, whichever is in the path."""
+    tell_link(host, LINK)
+    held = pay(shop, "PA", **mastercard())
+    tell_link(host, OTHER_LINK)
+    renewed = shop.api.follow(held.id, "PA", "92.00", standingInstruction__industryPractice="REAUTHORIZATION")
+    assert renewed.code == OK
+    assert shop.api.follow(held.id, "PA", "10.00", standingInstruction__industryPractice="INCREMENTAL_AUTH").code == OK
+    assert shop.api.follow(held.id, "CP", "20.00").code == OK
+    assert shop.api.follow(held.id, "RV").code == OK
+    sent = [*host.seen("0100")[1:], *host.seen("0220"), *host.seen("0400")]
+    assert [links(message) for message in sent] == [(LINK, None), *[(OTHER_LINK, None)] * 3]
 
 
 def test_a_payment_that_is_followed_is_named_by_its_own_link(shop: Shop, host: IsoHost) -> None:
-    """Captures, increments, refunds and reversals; a rebill names it too, and is named by its own."""
+    """Captures, increments, refunds and reversals; a rebill is related to it, and is named by its own."""
     tell_link(host, LINK)
     held, paid = pay(shop, "PA", **mastercard()), pay(shop, "DB", **mastercard())
-    assert "link" not in parts(host.seen("0100")[0])
-    assert "link" not in parts(host.seen("0200")[0])
+    assert links(host.seen("0100")[0]) == links(host.seen("0200")[0]) == (None, None)
     raised = shop.api.follow(held.id, "PA", "10.00", standingInstruction__industryPractice="INCREMENTAL_AUTH")
     assert raised.code == OK
     assert shop.api.follow(held.id, "CP", "20.00").code == OK
@@ -196,7 +236,16 @@ def test_a_payment_that_is_followed_is_named_by_its_own_link(shop: Shop, host: I
     again = shop.api.follow(paid.id, "RB", "5.00")
     assert shop.api.follow(again.id, "RF", "5.00").code == OK
     sent = [host.seen("0100")[1], host.seen("0220")[0], *host.seen("0200")[1:]]
-    assert [parts(message)["link"] for message in sent] == [LINK, LINK, LINK, LINK, OTHER_LINK]
+    assert [links(message) for message in sent] == [*[(LINK, None)] * 3, (None, LINK), (OTHER_LINK, None)]
+
+
+def test_a_rebill_without_an_answer_is_taken_back_as_what_it_was(shop: Shop, host: IsoHost) -> None:
+    tell_link(host, LINK)
+    paid = pay(shop, "DB", **mastercard())
+    host.next("0200", "lost")
+    shop.api.follow(paid.id, "RB", "5.00")
+    recover_after(120)
+    assert links(host.seen("0420")[0]) == links(host.seen("0200")[-1]) == (None, LINK)
 
 
 def test_a_stored_cards_link_is_told_where_no_agreement_was_made(shop: Shop, host: IsoHost) -> None:
@@ -205,7 +254,7 @@ def test_a_stored_cards_link_is_told_where_no_agreement_was_made(shop: Shop, hos
     stored = shop.api.post("/v1/registrations", {**CARD, **MASTERCARD, "card.cvv": "123"}).id
     pay_with(shop, stored, "DB", **MERCHANTS)
     pay_with(shop, stored, "DB")
-    assert [parts(message).get("link") for message in host.seen("0200")] == [LINK, None]
+    assert [links(message) for message in host.seen("0200")] == [(None, LINK), (None, None)]
 
 
 @pytest.mark.parametrize("begun_by", ["payment", "registration"])
@@ -227,9 +276,9 @@ def test_an_agreement_with_an_id_of_the_merchants_own_has_the_link_of_its_first_
     assert first.body["standingInstruction"]["agreementId"] == "AGREEMENT1"
     tell_link(host, OTHER_LINK)
     pay_with(shop, registration, "DB", **MERCHANTS)
-    assert parts(host.seen("0200")[-1])["link"] == LINK
+    assert links(host.seen("0200")[-1]) == (None, LINK)
     pay_with(shop, registration, "DB", **MERCHANTS, **{"standingInstruction.agreementId": "AGREEMENT1"})
-    assert parts(host.seen("0200")[-1])["link"] == LINK
+    assert links(host.seen("0200")[-1]) == (None, LINK)
 
 
 @pytest.mark.parametrize("sent", ["", "AGREEMENT1", OTHER_LINK])
@@ -244,7 +293,8 @@ def test_the_check_of_a_card_that_comes_from_another_processor_is_no_first_trans
     assert moved.status == 200, moved
     pay_with(shop, moved.id, "DB", **MERCHANTS)
     message = parts(host.seen("0200")[-1])
-    assert (message["network"], message.get("link", "")) == ("MCC1234560101", OTHER_LINK if sent == OTHER_LINK else "")
+    related = message.get("relatedLink", "")
+    assert (message["network"], related) == ("MCC1234560101", OTHER_LINK if sent == OTHER_LINK else "")
 
 
 def test_other_networks_and_ids_of_other_forms_are_no_links(shop: Shop, host: IsoHost) -> None:
@@ -259,7 +309,7 @@ def test_other_networks_and_ids_of_other_forms_are_no_links(shop: Shop, host: Is
     own = pay(shop, createRegistration="true", **mastercard(**begins))
     assert own.body["standingInstruction"]["agreementId"].startswith("A")
     pay_with(shop, own.body["registrationId"], "DB", **MERCHANTS)
-    assert not [message for message in host.seen("0200") if "link" in parts(message)]
+    assert {links(message) for message in host.seen("0200")} == {(None, None)}
 
 
 def test_where_agreement_ids_alone_are_told_the_network_gets_its_reference_all_the_same(

@@ -150,6 +150,29 @@ def test_days_do_not_pay_an_order_that_is_pending_in_a_rejected_batch_or_file(
         assert state(paid[1]) == "BOOKED"
 
 
+def test_an_acceptance_that_the_bank_sent_before_it_called_an_order_pending_says_nothing(
+    shop: Shop, outbox: Path
+) -> None:
+    """Whatever comes in first: the message that the bank made later counts."""
+    sepa.account_at_bank(shop.channel, finalAfter="5")
+    paid, file = filed(shop, "1.00")
+    told = sepa.status(file.message_id, group="RJCT", orders={paid[0]: ("PDNG", "")}, made_on="2026-01-07")
+    sepa.take(told)
+    sepa.take(
+        sepa.status(file.message_id, group="RJCT", orders={paid[0]: ("PDNG", "")}, made_on="2026-01-05", number=2)
+    )
+    sepa.take(
+        sepa.status(file.message_id, group="PART", orders={paid[0]: ("ACTC", "")}, made_on="2026-01-06", number=3)
+    )
+    pass_time(shop.api, days=30)
+    assert state(paid[0]) == "FILED"
+    sepa.take(
+        sepa.status(file.message_id, group="PART", orders={paid[0]: ("ACSC", "")}, made_on="2026-01-08", number=4)
+    )
+    registry.run_timer_now("bank days")
+    assert state(paid[0]) == "BOOKED"
+
+
 def test_a_rejected_batch_with_one_order_named_gives_back_none_that_is_booked(banked: Shop, outbox: Path) -> None:
     """Some banks report a return so, long after the others were paid."""
     paid, file = filed(banked, "1.00", "2.00")
