@@ -219,9 +219,7 @@ def _complete_payment(
 ) -> None:
     """:func:`complete_payment` of one payment. ``parts``: those that hold the other parts of its amount."""
     before, sequence, asked = Status(payment.status), payment.sequence, payment.connector
-    reply = apply_review_code(payment, outcome.reply) if isinstance(outcome, Approved) else outcome.reply
-    if parts:
-        reply = replace(reply, details={**reply.details, **name_parts(parts)})
+    reply = _resolve_reply(payment, outcome, parts)
     changes, effects = _resolve_changes(payment, outcome, reply)
     if was_taken_back:
         changes |= _return_to_declining_account(payment, reply.code, outcome.at)
@@ -262,6 +260,12 @@ def _complete_payment(
     if idempotency is not None:
         idempotency.stored = response
     wakeup.notify_timer(wakeup.WEBHOOK_TIMER)
+
+
+def _resolve_reply(payment: Payment, outcome: PaymentOutcome, parts: Sequence[Payment]) -> AcquirerReply:
+    """The acquirer's reply as the payment's result: with the code of a review, and the ids of ``parts``."""
+    reply = apply_review_code(payment, outcome.reply) if isinstance(outcome, Approved) else outcome.reply
+    return replace(reply, details={**reply.details, **name_parts(parts)}) if parts else reply
 
 
 def _resolve_changes(
