@@ -34,6 +34,7 @@ from gateway.connectors.reply_codes import SOFT_DECLINE
 from gateway.connectors.simulator.issuers import (
     EXPIRED_CARD,
     ISSUERS_BY_BIN,
+    SHORT_OF_FUNDS,
     STOLEN_CARD,
     IssuerAnswer,
     IssuerQuestion,
@@ -92,6 +93,13 @@ UPDATED_PERCENT: Final = 70
 """Of 100 stored cards that are expired or closed, of how many the account updater knows it: not every issuer tells."""
 RENEWED_FROM: Final = 1_000_000
 """Card numbers of an issuer from here on replace others."""
+PART_PERCENT: Final = 25
+"""Of 100 declines for want of funds, how many would be an approval of a part where one will do: issuers of prepaid and
+of many debit cards grant what is there."""
+REST_PERCENT: Final = 40
+"""Of 100 shoppers of whose amount a part is held, how many try to pay the rest with another card."""
+OTHER_CARDS_FROM: Final = 2_000_000
+"""Card numbers of an issuer from here on are second cards of shoppers."""
 EXEMPTIONS: Final = ExemptionRules(low_value=True, fraud_rate=Decimal("0.06"), max_score=0, trusted=True)
 NORTH, SOUTH = MARKET_ACCOUNTS
 PRICES: Final = (
@@ -104,7 +112,8 @@ PRICES: Final = (
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arm:
     """What an arm does besides today's behaviour. ``choose_by``: of a routing rule, '' for weights alone; ``tokens``,
-    ``updates``: stored cards have network tokens, are renewed by the account updater before a charge."""
+    ``updates``: stored cards have network tokens, are renewed by the account updater before a charge; ``parts``: what
+    one card grants is held until another one has paid the rest."""
 
     name: str
     challenges: bool = False
@@ -114,6 +123,7 @@ class Arm:
     choose_by: str = ""
     tokens: bool = False
     updates: bool = False
+    parts: bool = False
 
 
 ARMS: Final = (
@@ -124,11 +134,12 @@ ARMS: Final = (
     Arm(name="retries timed by outcomes", learns=True),
     Arm(name="account by rate", choose_by=BY_RATE),
     Arm(name="cheapest, at most 2 points worse", choose_by=BY_COST),
+    Arm(name="rest of a part with another card", parts=True),
     Arm(name="network tokens", tokens=True),
     Arm(name="account updater", updates=True),
     Arm(name="network tokens and account updater", tokens=True, updates=True),
     Arm(name="all together", challenges=True, exempts=True, cascades=True, learns=True, choose_by=BY_RATE, tokens=True,
-        updates=True),
+        updates=True, parts=True),
 )  # fmt: skip
 
 
@@ -313,7 +324,7 @@ class ArmRun:
             self._finish_charge(one, answer, one.at, tried=1, until=one.at + NEXT_RUN)
             return
         answer = self._pay(one)
-        if is_approved(answer.code):
+        if is_approved(answer.code) or (self.arm.parts and self._pay_in_parts(one, answer)):
             self.tally.won[one.order] = 1
 
     def _pay(self, one: Purchase) -> IssuerAnswer:
@@ -329,6 +340,32 @@ class ArmRun:
                 return IssuerAnswer(code=CHALLENGE_LOST_CODE, response="")
             answer = self._authorize(one, one.at, authenticated=True, exemption="")
         return answer
+
+    def _pay_in_parts(self, one: Purchase, answer: IssuerAnswer) -> bool:
+        """Whether a card that lacks the funds pays a part of the amount, and another card of the shopper's the rest. If
+        the rest is not paid, nothing is taken."""
+        draws = random.Random(f"{self.seed} {one.order} parts")
+        if answer.response != SHORT_OF_FUNDS[1] or draws.random() * 100 >= PART_PERCENT:
+            return False
+        part = int(one.cents * draws.uniform(0.2, 0.8))
+        if draws.random() * 100 >= REST_PERCENT:
+            return False
+        issuer = ISSUERS_BY_BIN[draws.choices(list(MARKET_ISSUERS), list(MARKET_ISSUERS.values()))[0]]
+        rest = replace(
+            one,
+            card=build_issuer_card(issuer, OTHER_CARDS_FROM + one.order),
+            issuer=issuer,
+            cents=one.cents - part,
+            amount=Decimal(one.cents - part) / 100,
+            lost=frozenset(
+                account for account, lost in MARKET_ACCOUNTS.items() if draws.random() * 100 < lost.get(issuer.brand, 0)
+            ),
+        )
+        if not is_approved(self._pay(rest).code):
+            return False
+        self.tally.money += part
+        self.tally.cost += _price(self._order_accounts(one)[0], part)
+        return True
 
     def _challenge(self, one: Purchase) -> bool:
         self.tally.challenges += 1

@@ -36,6 +36,9 @@ def test_each_arm_does_what_it_is_named_after_and_nothing_else(runs: dict[str, A
     assert runs["exemptions by rule"].tally.exempted > 0 == today.exempted
     assert runs["second acquirer"].tally.challenges == today.challenges
     assert runs["second acquirer"].tally.attempts > today.attempts
+    won, before = runs["rest of a part with another card"].tally.won, today.won
+    assert sum(won) > sum(before)
+    assert all(now >= then for now, then in zip(won, before, strict=True)), "nothing is lost by it"
     charges = runs["today"].charges
     for name in ("network tokens", "account updater"):
         difference, _, _ = compare_paired(runs[name].tally.won, today.won, charges)
