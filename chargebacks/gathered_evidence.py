@@ -147,7 +147,8 @@ def _find_delivery(first: Payment) -> Iterator[RecordedProof]:
 
 def _find_authorization(first: Payment) -> Iterator[RecordedProof]:
     if first.means == "card" and first.status == Status.APPROVED and first.payment_type in _FIRST_TYPES:
-        money = f"{format_amount(first.amount)} {first.currency}"
+        granted = first.amount if first.approved_amount is None else first.approved_amount
+        money = f"{format_amount(granted)} {first.currency}"
         named = first.connector_tx_id or first.id.hex
         yield RecordedProof(proof="authorization", value=f"{first.created_at:%Y-%m-%d %H:%M} UTC, {money}, {named}")
 

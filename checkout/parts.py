@@ -29,6 +29,7 @@ from gateway.db.statement import WriteStatement
 from gateway.models import Channel, Payment, Status, Suspension
 from gateway.payments import held_parts, store
 from gateway.payments.held_parts import is_held
+from gateway.payments.job_hooks import JOB_PREFIX
 from gateway.payments.payment_request import PartCollection, PaymentRequest
 from gateway.payments.refusal import RequestRefusedError
 from gateway.payments.states import PaymentTransitionError
@@ -40,6 +41,9 @@ sheet asks for an amount of the page's."""
 REST_RETRY_DELAY: Final = timedelta(minutes=1)
 """When a part is looked at again whose rest is being paid."""
 MAX_GIVE_BACK_TRIES: Final = 5
+_WHOLE_ONLY: Final = (JOB_PREFIX, "marketPlace.sellers[")
+"""Beginnings of parameters that belong to one payment of the whole amount: a subscription that begins with it, and the
+shares of its sellers."""
 
 log = structlog.get_logger(__name__)
 
@@ -76,11 +80,11 @@ def check_nothing_is_given_back(row: Checkout, held: HeldAmount | None) -> None:
 
 def resolve_collection(row: Checkout, held: HeldAmount | None, request: PaymentRequest) -> PartCollection | None:
     """What becomes of an approval in part of a payment of the checkout; None where its channel does not collect parts.
-    A wallet's card has to be approved in full.
+    A wallet's card, and what only the whole amount can pay, has to be approved in full.
 
     Raises InvalidParametersError for a means that cannot pay a rest.
     """
-    takes_part = isinstance(request.means, Card) and request.wallet_token is None
+    takes_part = isinstance(request.means, Card) and request.wallet_token is None and not _has_whole_only(request)
     is_first_payment = row.kind == Checkout.Kind.PAYMENT and request.payment_type in ("DB", "PA")
     if held is not None and not (takes_part and is_first_payment):
         message = "is no card of a DB or PA: the rest of an amount that is held in part is paid with another card"
@@ -97,6 +101,10 @@ def resolve_collection(row: Checkout, held: HeldAmount | None, request: PaymentR
         earlier=earlier,
         takes_part=takes_part and len(earlier) < held_parts.MAX_HELD_PARTS,
     )
+
+
+def _has_whole_only(request: PaymentRequest) -> bool:
+    return any(name.startswith(_WHOLE_ONLY) for name in request.parameters.values)
 
 
 def find_part_of_same_means(held: HeldAmount, request: PaymentRequest) -> Payment | None:
@@ -151,19 +159,23 @@ def give_parts_back(row: Checkout) -> bool:
     False if nothing is held, the rest is being paid, or the checkout was changed since it was read: nothing was
     written.
     """
-    held = find_held_amount(row)
-    if held is None or _is_rest_being_paid(row):
+    if _is_rest_being_paid(row):
+        return False
+    made = [*_load_payments(row.parts), *([row.payment] if row.payment is not None else [])]
+    held = [one for one in made if is_held(one)]  # one that ended otherwise keeps no other
+    if not held:
         return False
     now = clock.merchant_now(row.merchant)
-    *earlier, last = held.parts
+    last = held[-1]
+    earlier = [one.id for one in made if one is not last and (is_held(one) or one.id in row.parts)]
     try:
         with transaction.atomic():
             write = WriteStatement()
-            changes = {"payment_id": last.id, "parts": [one.id for one in earlier], "rest": None}
+            changes = {"payment_id": last.id, "parts": earlier, "rest": None}
             write.update(row, changes | {"version": row.version + 1}, expecting={"version": row.version})
             if not write.run():
                 return False
-            for part in held.parts:
+            for part in held:
                 part.merchant, part.channel = row.merchant, row.channel
                 store.complete_payment(part, held_parts.begin_giving_back(part, now), recover_at=clock.real_now())
     except PaymentTransitionError:
@@ -185,7 +197,9 @@ def expire_part(payment: Payment) -> bool:
             return False
         if _is_rest_being_paid(row):
             again = clock.merchant_now(row.merchant) + REST_RETRY_DELAY
-            Suspension.objects.filter(pk=payment.pk).update(deadline=again, lease_until=None)
+            Suspension.objects.filter(pk=payment.pk).update(lease_until=None)
+            # The payment of the rest may have written a later time meanwhile.
+            Suspension.objects.filter(pk=payment.pk, deadline__lt=again).update(deadline=again)
             return False
         if give_parts_back(row):
             return True

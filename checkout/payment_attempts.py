@@ -138,6 +138,8 @@ def _merge_submission(
     )
     if held is not None:
         prepared["amount"] = format_amount(held.rest)
+        for of_the_whole in ("taxAmount", "threeDSecure.amount"):
+            prepared.pop(of_the_whole, None)
     if row.kind == Checkout.Kind.REGISTRATION:
         prepared.pop("createRegistration", None)
         return merge_form_parameters(prepared, form, facts, catalogue=_STORE, masks=masks).parameters, None

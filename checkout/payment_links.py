@@ -236,7 +236,9 @@ def claim_link_payment(row: Checkout) -> PaymentLink | None:
         raise _end_checkout(row)
     if link.max_payments is None:
         return None
-    others = Checkout.objects.filter(link=link, payment__status__in=TAKING_STATUSES).exclude(pk=row.pk)
+    # A part is held beside a declined payment of the rest, too.
+    taking = Q(payment__status__in=TAKING_STATUSES) | Q(rest__isnull=False)
+    others = Checkout.objects.filter(taking, link=link).exclude(pk=row.pk)
     if others[: link.max_payments].count() < link.max_payments:
         return link
     if link.max_payments == 1:

@@ -36,8 +36,12 @@ for (const form of document.querySelectorAll("form[data-once]")) {
 // With the back button the page is fetched anew, and with it another key: a form that was sent keeps the one that it was
 // sent with, so that sending it once more is told to have been done.
 for (const key of /** @type {NodeListOf<HTMLInputElement>} */ (document.querySelectorAll("form[data-once] input[name=key]"))) {
+  // Which payment of the chain it names may be another one by now.
+  const member = /** @type {HTMLInputElement | null} */ (key.form?.querySelector("input[name=member]") ?? null);
+  if (member && history.state?.sentKey) member.value = history.state.sentMember ?? member.value;
   key.value = history.state?.sentKey ?? key.value;
-  key.form?.addEventListener("submit", () => history.replaceState({ ...history.state, sentKey: key.value }, ""));
+  key.form?.addEventListener("submit", () =>
+    history.replaceState({ ...history.state, sentKey: key.value, sentMember: member?.value }, ""));
 }
 
 // What was typed comes back when the page that asks who one is came between: it leads here again, and the form would be

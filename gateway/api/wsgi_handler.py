@@ -24,7 +24,12 @@ class GatewayHandler(WSGIHandler):
             environ["CONTENT_TYPE"] = UNKNOWN_CONTENT_TYPE
         if len(environ.get("HTTP_COOKIE", "")) > MAX_COOKIE_HEADER_CHARS:
             del environ["HTTP_COOKIE"]
-        return super().__call__(environ, start_response)
+        answer = super().__call__(environ, start_response)
+        if environ["REQUEST_METHOD"] != "HEAD":
+            return answer
+        # The web server would leave the body out, and warn of each.
+        getattr(answer, "close", lambda: None)()
+        return []
 
 
 def build_wsgi_application() -> GatewayHandler:

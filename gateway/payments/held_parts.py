@@ -25,6 +25,7 @@ from gateway.models import Payment, Status, Suspension
 from gateway.payments.outcomes import Approved, OutcomeUnknown, PaymentOutcome, Suspended
 from gateway.payments.payment_request import PartCollection
 from gateway.payments.risk_screening import PARTIAL_APPROVAL_DETAIL, PARTIAL_APPROVAL_REFUSED_CODE
+from gateway.payments.states import PaymentTransitionError
 from gateway.payments.stored_answer import (
     HeldPart,
     PrivateFacts,
@@ -32,6 +33,7 @@ from gateway.payments.stored_answer import (
     read_collection_end,
     read_earlier_parts,
     read_held_part,
+    read_transaction_link,
 )
 
 PART_HOLD_TIME: Final = timedelta(minutes=15)
@@ -64,9 +66,15 @@ def get_held_amount(payment: Payment) -> Money:
 
 def hold_part(payment: Payment, outcome: PaymentOutcome) -> PaymentOutcome:
     """``outcome``, or the suspension of a payment that is approved in part and collects the rest. What a shopper was
-    sent away for is not held: its part is given back, since a rest may be final there later than a part is held."""
+    sent away for is not held: its part is given back, since a rest may be final there later than a part is held.
+    Raises PaymentTransitionError for the approval of a payment that holds a part."""
+    if not isinstance(outcome, Approved):
+        return outcome
+    if is_held(payment):
+        # A late answer: recovery has found the approval, and the checkout counts on it.
+        raise PaymentTransitionError(f"payment {payment.id} holds a part already")
     granted = outcome.reply.approved
-    if not isinstance(outcome, Approved) or granted is None or granted >= payment.money:
+    if granted is None or granted >= payment.money:
         return outcome
     until = read_collection_end(payment.answer)
     if payment.status == Status.PENDING and (until or read_earlier_parts(payment.answer)):
@@ -76,12 +84,13 @@ def hold_part(payment: Payment, outcome: PaymentOutcome) -> PaymentOutcome:
     reply = outcome.reply
     part = HeldPart(
         amount=granted.text(),
+        granted_at=outcome.at.isoformat(),
         code=reply.code,
         network_reference=reply.network_reference,
         valid_for_s=reply.valid_for.total_seconds() if reply.valid_for is not None else None,
         trace_number=_get_trace_number(payment),
     )
-    payment.answer = payment.answer | PrivateFacts(held_part=part).as_json()
+    payment.answer = payment.answer | PrivateFacts(held_part=part, transaction_link=reply.transaction_link).as_json()
     told = f"approved for {granted.text()} of {payment.money.text()} {payment.currency}; held until the rest is paid"
     details = {**reply.details, PARTIAL_APPROVAL_DETAIL: told}
     return Suspended(
@@ -95,7 +104,8 @@ def hold_part(payment: Payment, outcome: PaymentOutcome) -> PaymentOutcome:
 
 def _get_trace_number(payment: Payment) -> int:
     """The number of the payment's message. Recovery has not sent it: there it is kept beside the payment."""
-    return payment.open.trace_number if payment.status == Status.IN_DOUBT else payment.trace_number
+    opened = getattr(payment, "open", None)  # none once recovery has completed the payment meanwhile
+    return opened.trace_number if payment.status == Status.IN_DOUBT and opened is not None else payment.trace_number
 
 
 def load_earlier_parts(payment: Payment) -> list[Payment]:
@@ -120,10 +130,20 @@ def build_part_approval(part: Payment, others: Iterable[Payment], at: datetime) 
         approved=granted,
         connector_tx_id=part.connector_tx_id,
         network_reference=held.network_reference,
+        transaction_link=read_transaction_link(part.answer),
+        avs=part.answer.get("avs", ""),
+        cvv=part.answer.get("cvv", ""),
         details=details,
-        valid_for=timedelta(seconds=held.valid_for_s) if held.valid_for_s is not None else None,
+        valid_for=_resolve_rest_of_validity(held, at),
     )
     return Approved(reply=reply, at=at)
+
+
+def _resolve_rest_of_validity(held: HeldPart, at: datetime) -> timedelta | None:
+    """How long the acquirer holds the part from ``at`` on: it counts from its own approval."""
+    if held.valid_for_s is None:
+        return None
+    return timedelta(seconds=held.valid_for_s) - (at - datetime.fromisoformat(held.granted_at))
 
 
 def name_parts(parts: Iterable[Payment]) -> dict[str, str]:
@@ -153,7 +173,12 @@ def _begin_voiding(payment: Payment, granted: Money, known: PaymentOutcome) -> O
     """The outcome of a payment whose approval in part is not kept. ``known``: what the acquirer answered, and when."""
     told = f"approved for {granted.text()} of {payment.money.text()} {payment.currency}; the approval was reversed"
     details = {**known.reply.details, PARTIAL_APPROVAL_DETAIL: told}
-    refused = PrivateFacts(whole_amount_only=True, refused_code=PARTIAL_APPROVAL_REFUSED_CODE, refused_details=details)
+    refused = PrivateFacts(
+        whole_amount_only=True,
+        refused_code=PARTIAL_APPROVAL_REFUSED_CODE,
+        refused_details=details,
+        transaction_link=known.reply.transaction_link,
+    )
     payment.answer = drop_held_part(payment.answer) | refused.as_json()
     reply = replace(known.reply, code=OUTCOME_UNKNOWN_CODE, approved=None, details=details)
     return OutcomeUnknown(reply=reply, at=known.at, duration_ms=known.duration_ms)

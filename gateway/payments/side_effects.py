@@ -177,7 +177,8 @@ def _resolve_authorization_end(payment: Payment, reply: AcquirerReply, at: datet
     if payment.payment_type != "PA" or reply.approved is None or not reply.approved:
         return None
     channel = payment.channel
-    renews = payment.brand in MASTERCARD_BRANDS and channel.authorization_kind == ESTIMATED_AUTHORIZATION
+    kind = payment.authorization_kind or _find_first_kind(payment)
+    renews = payment.brand in MASTERCARD_BRANDS and kind == ESTIMATED_AUTHORIZATION
     if payment.practice == INCREMENTAL_AUTHORIZATION and not renews:
         return None
     country, mcc = _resolve_business(payment)
@@ -186,13 +187,19 @@ def _resolve_authorization_end(payment: Payment, reply: AcquirerReply, at: datet
         payment.brand,
         payment.method,
         channel.authorization_days,
-        kind=payment.authorization_kind or channel.authorization_kind,
+        kind=kind,
         merchant_initiated=is_initiated_by_merchant(instruction, follows=bool(payment.practice)),
         country=country,
         mcc=mcc,
     )
     ends = [after for after in (validity, reply.valid_for) if after is not None]
     return at + min(ends) if ends else None
+
+
+def _find_first_kind(payment: Payment) -> str:
+    """The kind that the chain's first authorization was sent with: the channel may have another one by now."""
+    first = Payment.objects.filter(pk=payment.chain).values_list("authorization_kind", flat=True).first()
+    return first or payment.channel.authorization_kind
 
 
 def _resolve_business(payment: Payment) -> tuple[str, str]:

@@ -64,6 +64,7 @@ from gateway.payments.stored_answer import (
     add_return_reason,
     begin_next_attempt,
     merge_shown_facts,
+    read_private_facts,
     set_token_use,
 )
 from gateway.timers import wakeup
@@ -198,6 +199,8 @@ def complete_payment(
     if not all(is_held(part) for part in parts):
         raise PaymentTransitionError(f"the parts before payment {payment.id} were moved by another worker")
     with transaction.atomic():
+        # The lock order of whoever completes it during recovery: the payment, then its parts.
+        Payment.objects.select_for_update().only("id").get(pk=payment.pk)
         for part in parts:
             others = [one for one in (*parts, payment) if one is not part]
             _complete_payment(part, build_part_approval(part, others, outcome.at))
@@ -336,7 +339,10 @@ def _move_open_rows(
     if before == Status.PENDING:
         write.delete(Suspension, mine)
         if in_doubt:
-            write.insert(OpenPayment, **mine, **inquiry_at, inquiries=0, trace_number=payment.trace_number)
+            # What is given back is voided whatever a late answer says.
+            refused = bool(read_private_facts(payment.answer).refused_code)
+            numbers = {"inquiries": 0, "trace_number": payment.trace_number}
+            write.insert(OpenPayment, **mine, **inquiry_at, **numbers, void_attempted=refused)
     elif in_doubt:
         write.update_related(OpenPayment, inquiry_at, mine)
     else:

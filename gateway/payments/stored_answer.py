@@ -63,10 +63,12 @@ class EarlierDecline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldPart:
-    """An approval in part that waits for the rest. ``amount``: what was granted; ``code``, ``network_reference``,
-    ``valid_for_s``: as the acquirer answered; ``trace_number``: of the payment's message, which a reversal names."""
+    """An approval in part that waits for the rest. ``amount``: what was granted, ``granted_at``: when, in ISO format;
+    ``code``, ``network_reference``, ``valid_for_s``: as the acquirer answered; ``trace_number``: of the payment's
+    message, which a reversal names."""
 
     amount: str
+    granted_at: str
     code: str
     network_reference: str = ""
     valid_for_s: float | None = None

@@ -33,14 +33,18 @@ from gateway.models import (
 )
 from gateway.payments import held_parts, store
 from gateway.payments.outcomes import Approved
-from gateway.payments.shopper_return import expire_due_suspensions, withdraw_payment
+from gateway.payments.process import complete_unless_recovered
+from gateway.payments.shopper_return import ShopperReturnOrigin, expire_due_suspensions, withdraw_payment
 from gateway.payments.states import PaymentTransitionError
+from gateway.payments.stored_answer import PrivateFacts, read_transaction_link
+from gateway.scheduling.models import Job
 from tests.support.client import Answer, Api
 from tests.support.clock import jump
 from tests.support.fixtures import Shop
 from tests.support.recovery import recover_after
 from tests.support.shopper import CARD, DECLINED, Browser, open_checkout, result_of
 from tests.support.stub import StubProcess, account_at_stub
+from tests.support.subscriptions import MONTHLY
 from tests.support.threads import at_once
 from tests.support.threeds import FRICTIONLESS, Shopper
 
@@ -534,6 +538,94 @@ def test_a_held_part_without_its_checkout_is_left_to_people(shop: Shop, acquirer
     assert row_of(browser).parts == []
 
 
+@pytest.mark.parametrize(
+    "whole_only",
+    [
+        {"createRegistration": "true", **MONTHLY},
+        {
+            "marketPlace.sellers[0].id": "S-1", "marketPlace.sellers[0].amount": "46.00",
+            "marketPlace.sellers[1].id": "S-2", "marketPlace.sellers[1].amount": "46.00",
+        },
+    ],
+    ids=["a subscription", "sellers"],
+)  # fmt: skip
+def test_what_belongs_to_one_payment_of_the_whole_is_not_paid_in_parts(
+    shop: Shop, acquirer: StubProcess, whole_only: dict[str, str]
+) -> None:
+    browser = opened(shop, **whole_only)
+    told = browser.pay(card__number=HALF)
+    assert (told.code, told.body["state"], "held" in told.body) == (TOO_LITTLE, "open", False)
+    assert browser.pay().body["state"] == "done"
+    assert standing(acquirer) == TOTAL
+    jobs = [one.amount for one in Job.objects.all()]
+    assert jobs == ([TOTAL] if "job.month" in whole_only else [])
+
+
+@pytest.mark.parametrize("read_as", [Status.STARTED, Status.IN_DOUBT])
+def test_a_late_answer_to_a_part_that_recovery_holds_moves_nothing(
+    shop: Shop, acquirer: StubProcess, read_as: Status
+) -> None:
+    browser = opened(shop)
+    acquirer.control.steer(kinds=["submit"], silent_after=1)
+    browser.pay(card__number=HALF)
+    acquirer.control.steer()
+    late = Payment.objects.select_related("merchant", "channel").get()
+    if read_as == Status.STARTED:
+        late.status, late.sequence = Status.STARTED, 1
+    assert recover_after(60).settled == 1
+    origin = ShopperReturnOrigin(merchant=late.merchant, trace=None)
+    complete_unless_recovered(late, approve(Money(Decimal(46), "EUR")), origin)
+    assert (payments()[0].status, browser.state().body["held"]["rest"]) == (Status.PENDING, "46.00")
+    assert browser.pay().body["state"] == "done"
+    assert standing(acquirer) == TOTAL
+
+
+def test_a_late_answer_to_a_part_that_is_given_back_is_no_success(shop: Shop, acquirer: StubProcess) -> None:
+    browser = opened(shop)
+    browser.pay(card__number=HALF)
+    late = Payment.objects.select_related("merchant", "channel").get()
+    late.status, late.sequence = Status.STARTED, 1
+    release(browser)
+    origin = ShopperReturnOrigin(merchant=late.merchant, trace=None)
+    complete_unless_recovered(late, approve(Money(Decimal(46), "EUR")), origin)
+    assert payments()[0].status == Status.IN_DOUBT
+    recover_after(60)
+    assert (payments()[0].status, standing(acquirer)) == (Status.DECLINED, 0)
+
+
+def test_a_part_that_ended_otherwise_keeps_no_other(shop: Shop, acquirer: StubProcess) -> None:
+    browser = opened(shop)
+    browser.pay(card__number=HALF)
+    Payment.objects.update(means_fingerprint=None)
+    browser.pay(card__number=HALF)
+    first, second = payments()
+    Payment.objects.filter(pk=first.pk).update(status=Status.DECLINED)
+    pass_minutes(16)
+    expire_due_suspensions()
+    recover_after(60)
+    second.refresh_from_db()
+    assert second.status == Status.DECLINED
+
+
+def test_what_the_acquirer_said_of_a_part_is_known_when_it_is_approved() -> None:
+    """The link that Mastercard's follow-ups name, the checks that go to review, and how long it holds."""
+    payment = Payment(status=Status.STARTED, amount=TOTAL, currency="EUR", answer={})
+    payment.trace_number = 1
+    until = clock.real_now() + timedelta(hours=1)
+    payment.answer = PrivateFacts(collect_until=until.isoformat()).as_json()
+    at, half = clock.real_now(), Money(Decimal(46), "EUR")
+    reply = AcquirerReply(
+        code="000.100.110", approved=half, transaction_link="L" * 22, avs="N", cvv="M", valid_for=timedelta(hours=1)
+    )
+    held = held_parts.hold_part(payment, Approved(reply=reply, at=at))
+    payment.status = Status.PENDING
+    payment.answer = payment.answer | {"avs": held.reply.avs, "cvv": held.reply.cvv}
+    assert read_transaction_link(payment.answer) == "L" * 22
+    found = held_parts.build_part_approval(payment, [], at + timedelta(minutes=10)).reply
+    assert (found.transaction_link, found.avs, found.cvv) == ("L" * 22, "N", "M")
+    assert found.valid_for == timedelta(minutes=50)
+
+
 def test_the_whole_is_not_asked_for_beside_a_part_that_is_held(shop: Shop, acquirer: StubProcess) -> None:
     """One of two parts has ended otherwise: the other still holds the shopper's money."""
     browser = opened(shop)
@@ -741,8 +833,8 @@ def test_a_link_that_is_paid_once_is_not_paid_by_another_shopper_while_a_part_is
     mine.pay(card__number=HALF)
     assert theirs.pay().code == "800.120.402"
     mine.pay(card__number=DECLINED)
-    theirs.pay()
-    mine.pay()
+    assert theirs.pay().code == "800.120.402", "the part is held beside the declined rest"
+    assert mine.pay().body["state"] == "done"
     settle()
     assert standing(acquirer) == TOTAL
     assert payment_links.count_link_use(link).count == 1

@@ -227,7 +227,8 @@ async function ended(view, part, how) {
   if (!state) state = (await whatHappened(view)) || { status: 200, body: { state: "open", attempts: view.attempts } };
   const { result } = state.body;
   const code = (result && result.code) || "";
-  const early = state.body.state === "action" || (state.body.state === "open" && (how === "closed" || CANCELLED.test(code)));
+  const stopped = !(state.body.held && WAITING.test(code)) && (how === "closed" || CANCELLED.test(code));
+  const early = state.body.state === "action" || (state.body.state === "open" && stopped);
   if (!early) return follow(view, part, Promise.resolve(state));
   // A bank or wallet may have been told yes before its window went.
   back(view, part, "info", view.t(state.body.state === "action" && part.kind === "redirect" ? "left" : "stopped"), "closed");

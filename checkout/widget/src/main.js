@@ -180,7 +180,7 @@ function configure(view, config, card, codes, options, nested, more) {
   if (config.checkout.paid) return paidBefore(view);
   const wishes = options.registrations || {};
   const saved = !more || view.checkout.registration ? [] : (config.registrations || []).map((one) => more.savedPart(view, one));
-  const onlySaved = saved.length && wishes.hideInitialPaymentForms === true;
+  const onlySaved = saved.length && !config.held && wishes.hideInitialPaymentForms === true;
   const cards = config.brands.filter((one) => one.kind === "card");
   /** @type {Part[]} */
   const others = [];

@@ -142,8 +142,9 @@ class AuditEntryAdmin(ReadOnlyPage):
 
     @admin.display(description=_("action"), ordering="action")
     def action_pill(self, entry: AuditEntry) -> str:
-        # The kind of background work stands in the sentence.
-        action = f"work {entry.action.rpartition(' ')[2]}" if entry.subject == "backgroundwork" else entry.action
+        verb = entry.action.rpartition(" ")[2]
+        is_work = entry.subject == "backgroundwork" and verb in ("asked", "cancelled")
+        action = f"work {verb}" if is_work else entry.action  # the kind of work stands in the sentence
         return format_html('<span class="th-pill {}">{}</span>', _TONES.get(entry.action, ""), gettext(action))
 
     @admin.display(description=_("subject"))
