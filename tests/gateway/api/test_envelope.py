@@ -8,9 +8,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
+from django.test import RequestFactory
 
+from gateway.api.wsgi_handler import GatewayHandler
 from gateway.catalogue.endpoints import ENDPOINTS
 from gateway.core import result_codes
 from gateway.models import Channel
@@ -233,3 +236,14 @@ def test_amounts_are_strings_with_two_decimals(api: Api) -> None:
 def test_the_ndc_of_an_entity_starts_with_the_entity(shop: Shop) -> None:
     """Part B, Payment response: the identifier of the session."""
     assert shop.api.pay().body["ndc"].startswith(f"{shop.channel.entity_id}-")
+
+
+def test_the_web_server_is_given_no_body_for_head() -> None:
+    """It would leave it out, and log a warning for each."""
+    started: list[Any] = []
+    handler = GatewayHandler()
+    environ = RequestFactory().head("/v1/resultcodes").environ
+    assert list(handler(environ, lambda status, headers, *_: started.append((status, dict(headers))))) == []
+    [(status, headers)] = started
+    assert status.startswith("200")
+    assert int(headers["Content-Length"]) > 0

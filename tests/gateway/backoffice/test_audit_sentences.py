@@ -6,10 +6,13 @@ import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
+from django.contrib import admin
 from django.utils import translation
+from django.utils.translation import gettext
 
 from chargebacks.states import DisputeEvent
 from gateway.access import audit_log
@@ -126,6 +129,17 @@ def test_work_that_was_started_is_told_whatever_its_kind() -> None:
         "boss started",
         "boss cancelled",
     ]
+
+
+@pytest.mark.parametrize(
+    ("action", "shown"), [("payments export asked", "work asked"), ("export fetched", "export fetched")]
+)
+def test_the_pill_of_long_work_has_words_of_the_readers_language(action: str, shown: str) -> None:
+    page: Any = admin.site.get_model_admin(AuditEntry)
+    with translation.override("de"):
+        words = gettext(shown)
+        assert words != shown
+        assert words in page.action_pill(AuditEntry(action=action, subject="backgroundwork"))
 
 
 @pytest.mark.django_db

@@ -142,7 +142,7 @@ def test_the_audit_trail_leads_to_what_it_tells_of(shop: Shop) -> None:
     assert f'href="/admin/gateway/payment/{seen.subject_id}/change/">payment {paid.id}</a>' in trail
     gone = SimpleNamespace(subject="something that was", subject_id="7")
     page = admin.site._registry[AuditEntry]
-    assert page.about(gone) == "something that was 7"
+    assert page.subject_link(gone) == "something that was 7"
 
 
 @pytest.mark.django_db

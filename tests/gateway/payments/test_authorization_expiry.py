@@ -126,6 +126,18 @@ def test_an_increment_of_a_preauthorization_at_mastercard_begins_its_days_anew(s
     assert "authorizationExpiresAt" not in shop.api.follow(final, "PA", "50.00", **RAISE).body["resultDetails"]
 
 
+@pytest.mark.parametrize("first", ["FINAL", "ESTIMATED"])
+def test_an_increment_is_judged_by_the_kind_that_was_authorized_and_not_by_the_channels_present_one(
+    shop: Shop, first: str
+) -> None:
+    kinds = {kind.name: kind for kind in Channel.AuthorizationKind}
+    Channel.objects.update(authorization_kind=kinds.pop(first))
+    held = authorize(shop, **MASTERCARD)
+    Channel.objects.update(authorization_kind=kinds[next(name for name in ("ESTIMATED", "FINAL") if name != first)])
+    details = shop.api.follow(held, "PA", "50.00", **RAISE).body["resultDetails"]
+    assert ("authorizationExpiresAt" in details) == (first == "ESTIMATED")
+
+
 def test_its_end_is_told_and_the_rest_is_released(shop: Shop) -> None:
     held = authorize(shop)
     assert shop.api.follow(held, "CP", "30.00").code == OK

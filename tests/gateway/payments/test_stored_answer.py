@@ -31,7 +31,14 @@ WHOLE = PrivateFacts(
     network_token=TokenUse.DECLINED,
     collect_until="2026-11-29T05:45:00+00:00",
     earlier_parts=("0" * 32,),
-    held_part=HeldPart(amount="46.00", code="000.100.112", network_reference="MCC1", valid_for_s=60.0, trace_number=7),
+    held_part=HeldPart(
+        amount="46.00",
+        granted_at="2026-11-29T00:00:00+00:00",
+        code="000.100.112",
+        network_reference="MCC1",
+        valid_for_s=60.0,
+        trace_number=7,
+    ),
 )
 """A fact that is new stands here, too: the tests say so."""
 NAMES = [one.name for one in fields(PrivateFacts)]

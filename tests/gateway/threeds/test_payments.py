@@ -579,6 +579,11 @@ def test_a_decoupled_authentication_has_the_time_that_its_bank_was_told_after_a_
     asked = clock.merchant_now(row.merchant)
     told = timedelta(minutes=int(areq["threeDSRequestorDecMaxTime"]))
     assert told - timedelta(minutes=1) < row.deadline - asked <= told
+    # A worker died between the two.
+    Suspension.objects.update(deadline=asked - timedelta(minutes=1))
+    shopper_return.expire_due_suspensions()
+    assert Suspension.objects.get().deadline == row.deadline
+    assert Payment.objects.get(pk=answer.id).status == Status.PENDING
 
 
 def test_an_authentication_that_ended_while_its_bank_was_asked_stays_ended(
