@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from functools import lru_cache
 from types import MappingProxyType
 
@@ -20,7 +21,6 @@ from gateway.connectors.circuit import guard_connector
 from gateway.connectors.port import AcquirerReply, AcquirerRequest, OutcomeUnknownError
 from gateway.connectors.stub.connections import StubConnectionPool, StubUnansweredError
 from gateway.connectors.stub.connector import StubConnector, build_submission, mask_submission, reply_from_stub_answer
-from gateway.payments import follow_ups, recovery, shopper_return
 
 
 class Second(StubConnector):
@@ -45,9 +45,11 @@ def lines() -> StubConnectionPool:
 
 
 connectors = MappingProxyType({**routing.CONNECTORS, Second.name: guard_connector(Second())})
-for module in (routing, follow_ups, recovery, shopper_return):
-    module.CONNECTORS = connectors  # type: ignore[misc]
-
 from config.wsgi import application
+
+own = routing.CONNECTORS
+for module in list(sys.modules.values()):
+    if getattr(module, "CONNECTORS", None) is own:
+        setattr(module, "CONNECTORS", connectors)  # noqa: B010 - a name that is Final for everybody else
 
 __all__ = ["application"]

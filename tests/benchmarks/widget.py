@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
 from tests.benchmarks.ground import PRODUCT, Ground
@@ -19,6 +19,9 @@ from tests.benchmarks.report import say
 from tests.benchmarks.saturation import figure
 from tests.benchmarks.targets import Figure, Gap
 from tests.support.shopfront import shopfront
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Request
 
 BROWSERS: Final = (Path("/usr/bin/chromium-headless-shell"), Path("/usr/bin/chromium"))
 """As tests/browser: first the one without windows, whose own processes take less of the two cores."""
@@ -93,7 +96,11 @@ def measure(ground: Ground, options: Options) -> tuple[list[Figure | Gap], dict[
                 context = browser.new_context(viewport={"width": 390, "height": 844})
                 page = context.new_page()
                 hosts: set[str] = set()
-                page.on("request", lambda request, hosts=hosts: hosts.add(request.url.split("/")[2]))
+
+                def note_host(request: Request, hosts: set[str] = hosts) -> None:
+                    hosts.add(request.url.split("/")[2])
+
+                page.on("request", note_host)
                 counter.bodies.clear()
                 with page.expect_console_message(lambda said: said.text.startswith("usable")) as said:
                     page.goto(url)

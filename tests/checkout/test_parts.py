@@ -89,7 +89,7 @@ def standing(acquirer: StubProcess) -> Decimal:
 
 
 def release(browser: Browser) -> Answer:
-    return Answer(browser.http.post(f"/v1/checkouts/{browser.checkout}/release"))
+    return browser.release()
 
 
 def pass_minutes(minutes: int) -> None:

@@ -51,7 +51,7 @@ class Load:
 
     @property
     def hurt(self) -> int:
-        return sum(one.hurt for one in (*self._clients, *self._browsers))
+        return sum(one.hurt for one in self._clients) + sum(one.hurt for one in self._browsers)
 
     def start(self) -> None:
         for thread in self._threads:

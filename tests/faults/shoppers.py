@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
@@ -288,7 +288,7 @@ def act(visit: Visit) -> None:
     BEHAVIOURS[what][1](visit, what)
 
 
-def done(journal: list[dict[str, Any]]) -> dict[str, int]:
+def done(journal: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     """Behaviour → how many shoppers came to the end of it."""
     counts = dict.fromkeys(BEHAVIOURS, 0)
     for line in journal:

@@ -116,7 +116,7 @@ class PartMachine(RuleBasedStateMachine):
 
     @rule()
     def release(self) -> None:
-        answer = Answer(self.browser.http.post(f"/v1/checkouts/{self.browser.checkout}/release"))
+        answer = self.browser.release()
         is_open = self.books.minute < OPEN_MINUTES
         self._note("release", answer, "")
         assert answer.status == (200 if is_open else 404), "\n".join(self.told)

@@ -134,9 +134,9 @@ def run(sequences: int, steps: int, of: str, done: Any) -> None:
     if of == "parts":
         chosen = PartMachine
         Channel.objects.update(partial_approvals=Channel.PartialApprovals.COLLECT)
-    machine = type("Machine", (chosen,), {"api": shop.api, "tally": Counter()})
+    machine: Any = type("Machine", (chosen,), {"api": shop.api, "tally": Counter()})
     while (left := sequences - machine.tally["sequences"]) > 0:
-        told = Counter(machine.tally)
+        told: Counter[str] = Counter(machine.tally)
         try:
             run_state_machine_as_test(
                 machine,

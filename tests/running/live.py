@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from tests.running.servers import Cluster
 from tests.running.site import Site
@@ -81,7 +81,7 @@ def _unsafe_is_refused(site: Site) -> Row:
     (site.folder / "open.json").chmod(0o644)
     passed = []
     for row in UNSAFE:
-        settings = {name: value.format(folder=site.folder) for name, value in row.settings.items()}
+        settings: dict[str, Any] = {name: value.format(folder=site.folder) for name, value in row.settings.items()}
         done = site.manage("check", check=False, **settings)
         if done.returncode == 0 or f"tollhouse.{row.check}" not in done.stderr:
             passed.append(row.check)

@@ -50,6 +50,10 @@ class Browser:
     def config(self, brands: str = "VISA MASTER", **more: str) -> Answer:
         return Answer(self.http.get(f"/v1/checkouts/{self.checkout}/config", {"brands": brands, **more}))
 
+    def release(self) -> Answer:
+        """Have what is held given back."""
+        return Answer(self.http.post(f"/v1/checkouts/{self.checkout}/release"))
+
     def state(self) -> Answer:
         return Answer(self.http.get(f"/v1/checkouts/{self.checkout}/state"))
 

@@ -94,7 +94,7 @@ class IsoTap(Tap):
 
     def _write(self, what: str, message: dict[str, str], fault: str) -> None:
         parts = dict(split_parts(message.get("48", "")))
-        told = {name: message[name] for name in KEPT if name in message}
+        told: dict[str, str] = {name: message[name] for name in KEPT if name in message}
         told |= {f"48.{name}": parts[name] for name in KEPT_PARTS if name in parts}
         self.note(what, **told, **({"fault": fault} if fault else {}))
 
