@@ -161,15 +161,17 @@ def archive_old_payments(_merchant: Merchant | None = None) -> int:
     return archived
 
 
+_CHAIN_COLUMNS: Final = (
+    "chain", "merchant", "brand", "status", "registration", "agreement", "sequence", "follow_ups", "request", "answer",
+)  # fmt: skip
+"""Columns of payments that say whether their chain may be archived."""
+
+
 def find_movable_chains(firsts: Collection[UUID], limit: UUID) -> dict[UUID, list[Payment]]:
     """The chains that may be archived: first payment → members, oldest first. ``limit``: all of a chain's ids
     are below it."""
     chains: dict[UUID, list[Payment]] = defaultdict(list)
-    columns = (
-        "chain", "merchant", "brand", "status", "registration", "agreement", "sequence", "follow_ups", "request",
-        "answer",
-    )  # fmt: skip
-    for one in Payment.objects.filter(chain__in=firsts).only(*columns).order_by("pk"):
+    for one in Payment.objects.filter(chain__in=firsts).only(*_CHAIN_COLUMNS).order_by("pk"):
         chains[one.chain].append(one)
     members = [one for chain in chains.values() for one in chain]
     held = _find_held_payments(members)

@@ -8,7 +8,7 @@ from tests.fuzz.routes import routes
 from tests.fuzz.run import Fuzz
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(900)]
-NUMBER = 700
+NUMBER = 750
 """More than one round of all routes."""
 
 
