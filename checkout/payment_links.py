@@ -236,7 +236,7 @@ def claim_link_payment(row: Checkout) -> PaymentLink | None:
         raise _end_checkout(row)
     if link.max_payments is None:
         return None
-    # A part is held beside a declined payment of the rest, too.
+    # While the payment of the rest is declined, an earlier payment still holds its part.
     taking = Q(payment__status__in=TAKING_STATUSES) | Q(rest__isnull=False)
     others = Checkout.objects.filter(taking, link=link).exclude(pk=row.pk)
     if others[: link.max_payments].count() < link.max_payments:

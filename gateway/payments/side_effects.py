@@ -177,9 +177,11 @@ def _resolve_authorization_end(payment: Payment, reply: AcquirerReply, at: datet
     if payment.payment_type != "PA" or reply.approved is None or not reply.approved:
         return None
     channel = payment.channel
+    raises = payment.practice == INCREMENTAL_AUTHORIZATION
+    if raises and payment.brand not in MASTERCARD_BRANDS:
+        return None
     kind = payment.authorization_kind or _find_first_kind(payment)
-    renews = payment.brand in MASTERCARD_BRANDS and kind == ESTIMATED_AUTHORIZATION
-    if payment.practice == INCREMENTAL_AUTHORIZATION and not renews:
+    if raises and kind != ESTIMATED_AUTHORIZATION:
         return None
     country, mcc = _resolve_business(payment)
     instruction = flatten_body({"standingInstruction": payment.request.get("standingInstruction") or {}})
