@@ -41,7 +41,7 @@ STATEMENTS = {
 }
 
 
-MAX_CALLS_OF_A_PAYMENT = 1_580
+MAX_CALLS_OF_A_PAYMENT = 1_600
 """Python functions called by a payment with an idempotency key, through Django's test client."""
 
 
