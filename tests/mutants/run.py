@@ -1,13 +1,19 @@
-"""The command: choose mutants by a seed, try them one after the other, print what lived and a table."""
+"""The command: choose mutants by a seed, try them, as many at a time as there are processors, print what lived and a
+table."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack
 from pathlib import Path
+from queue import SimpleQueue
 from typing import TextIO
 
 from tests.mutants.mutant import Mutant, choose
@@ -29,6 +35,9 @@ def main(arguments: list[str], out: TextIO = sys.stdout) -> int:
     parser.add_argument("--skip", type=int, default=0, help="leave out so many: an earlier run has tried them")
     parser.add_argument("--lived", type=Path, metavar="OUTPUT", help="only what lived by an earlier run's output")
     parser.add_argument("--only", nargs="*", metavar="PATTERN", help="other modules, e.g. 'gateway/backoffice/*.py'")
+    parser.add_argument(
+        "--processes", type=int, default=os.cpu_count() or 1, help="how many at a time (default: cores)"
+    )
     parser.add_argument("--list", action="store_true", help="show the sample, try nothing")
     options = parser.parse_args(arguments)
     parts = {"chosen": tuple(options.only)} if options.only else HEART
@@ -42,7 +51,9 @@ def main(arguments: list[str], out: TextIO = sys.stdout) -> int:
         return 0
     if not chosen:
         parser.error("there is nothing to change in these modules")
-    return report(_try_all(chosen, options.minutes * 60, out), len(chosen), out)
+    if options.processes < 1:
+        parser.error("--processes: one or more")
+    return report(_try_all(chosen, options.minutes * 60, options.processes, out), len(chosen), out)
 
 
 def report(outcomes: dict[Mutant, Outcome], wanted: int, out: TextIO) -> int:
@@ -53,22 +64,52 @@ def report(outcomes: dict[Mutant, Outcome], wanted: int, out: TextIO) -> int:
     return 0 if all(outcome.died for outcome in outcomes.values()) else 1
 
 
-def _try_all(chosen: list[Mutant], limit_s: float, out: TextIO) -> dict[Mutant, Outcome]:
+def _try_all(chosen: list[Mutant], limit_s: float, processes: int, out: TextIO) -> dict[Mutant, Outcome]:
     outcomes: dict[Mutant, Outcome] = {}
-    with Trials(ROOT) as trials:
+    with ExitStack() as stack:
+        idle: SimpleQueue[Trials] = SimpleQueue()
+        for _ in range(min(processes, len(chosen))):
+            idle.put(stack.enter_context(Trials(ROOT)))
         until = time.monotonic() + limit_s
-        for attempt in (trials.try_near, trials.try_far):
-            for mutant in chosen:
-                if time.monotonic() > until:
-                    break
-                if mutant not in outcomes or not outcomes[mutant].died:
-                    outcomes[mutant] = outcome = attempt(mutant)
-                    _say(mutant, outcome, out)
+        for mutant, outcome in _try_pass(idle, chosen, Trials.try_near, until):
+            outcomes[mutant] = outcome
+            _say(mutant, outcome, out)
+        alive = [mutant for mutant in chosen if mutant in outcomes and not outcomes[mutant].died]
+        for mutant, outcome in _try_pass(idle, alive, lambda one, it: one.try_far(it, outcomes[it]), until):
+            outcomes[mutant] = outcome
+            _say(mutant, outcome, out)
         killers = sorted({outcome.killer for outcome in outcomes.values() if "::" in outcome.killer})
-        lame = trials.failing_without(killers)
+        lame = idle.get().failing_without(killers)
     if lame:
         print(f"\nThese fail without any mutant, so theirs are left out: {', '.join(sorted(lame))}", file=out)
     return {mutant: outcome for mutant, outcome in outcomes.items() if outcome.killer not in lame}
+
+
+def _try_pass(
+    idle: SimpleQueue[Trials],
+    mutants: list[Mutant],
+    attempt: Callable[[Trials, Mutant], Outcome],
+    until: float,
+) -> Iterator[tuple[Mutant, Outcome]]:
+    """One pass over ``mutants``, each by the first of ``idle`` that is free; none is started after ``until``."""
+
+    def try_one(mutant: Mutant) -> Outcome | None:
+        if time.monotonic() > until:
+            return None
+        trials = idle.get()
+        try:
+            return attempt(trials, mutant)
+        finally:
+            idle.put(trials)
+
+    executor = ThreadPoolExecutor(max_workers=max(1, idle.qsize()))
+    try:
+        tried = {executor.submit(try_one, mutant): mutant for mutant in mutants}
+        for future in as_completed(tried):
+            if outcome := future.result():
+                yield tried[future], outcome
+    finally:
+        executor.shutdown(wait=False, cancel_futures=True)
 
 
 def _say(mutant: Mutant, outcome: Outcome, out: TextIO) -> None:

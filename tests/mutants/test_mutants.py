@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import io
 import os
 import re
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -70,10 +72,10 @@ def test_a_planted_mutant_dies_and_one_that_changes_nothing_lives(monkeypatch: p
     server, imports = os.environ["DATABASE_URL"], ["gateway.core.luhn", "tests.gateway.test_brands"]
     with Trials(ROOT, url=server, imports=imports) as trials:
         near = {mutant: trials.try_near(mutant) for mutant in (wrong, same)}
-        outcomes = near | {same: trials.try_far(same)}
+        outcomes = near | {same: trials.try_far(same, near[same])}
         monkeypatch.setattr("tests.mutants.trial.NEAR_LIMIT_S", 0.0)
         stopped = trials.try_near(wrong)
-        assert trials.try_far(wrong).died, "near tests that were stopped are run again"
+        assert trials.try_far(wrong, stopped).died, "near tests that were stopped are run again"
         folder = trials.copy
         assert (folder / LUHN).read_text() == wrong.before, "the copy is put back after each"
         assert trials.failing_without([outcomes[wrong].killer]) == set()
@@ -85,6 +87,42 @@ def test_a_planted_mutant_dies_and_one_that_changes_nothing_lives(monkeypatch: p
     assert command.report(outcomes, 2, out) == 1
     assert command.report({wrong: outcomes[wrong]}, 1, out) == 0
     assert f"| planted | `{LUHN}` | 2 | 1 | 1 |" in out.getvalue()
+
+
+def test_a_sample_is_tried_by_as_many_at_a_time_as_asked_and_far_only_what_lived(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sample = [replace(made("% 9"), line=number) for number in range(6)]
+    both = threading.Barrier(2, timeout=10)
+    far: list[int] = []
+
+    class FakeTrials(contextlib.nullcontext[None]):
+        def __init__(self, root: Path) -> None:
+            super().__init__()
+
+        def __enter__(self) -> FakeTrials:  # type: ignore[override]
+            return self
+
+        def try_near(self, mutant: Mutant) -> Outcome:
+            both.wait()
+            return Outcome(died=mutant.line < 4, killer="", seconds=1.0, finished=False, was_cut=mutant.line == 5)
+
+        def try_far(self, mutant: Mutant, near: Outcome) -> Outcome:
+            far.append(mutant.line)
+            return Outcome(died=near.was_cut, killer="", seconds=1.0)
+
+        def failing_without(self, _: list[str]) -> set[str]:
+            return set()
+
+    monkeypatch.setattr(command, "Trials", FakeTrials)
+    monkeypatch.setattr(command, "choose", lambda *_: sample)
+    out = io.StringIO()
+    assert command.main(["--processes", "2"], out) == 1
+    assert sorted(far) == [4, 5]
+    assert "| | all | 6 | 5 | 1 |" in out.getvalue()
+    out = io.StringIO()
+    assert command.main(["--processes", "2", "--minutes", "-1"], out) == 0
+    assert "6 of the sample were not tried" in out.getvalue()
 
 
 def test_functions_are_found_although_the_project_has_frozen_what_it_imported(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,12 +39,13 @@ the longest of its tests."""
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """``killer``: the test that failed first; empty: they did not even load, or computed for ever. ``finished``: no
-    test was left out for want of time."""
+    test was left out for want of time. ``was_cut``: near tests were stopped by NEAR_LIMIT_S."""
 
     died: bool
     killer: str
     seconds: float
     finished: bool = True
+    was_cut: bool = False
 
 
 class Trials:
@@ -60,8 +61,6 @@ class Trials:
         self._temporary = self._folder / "tmp"
         self._postgres = Postgres(self._folder, url=url, durable=False)
         self._warm: subprocess.Popen[str] | None = None
-        self._cut: set[Mutant] = set()
-        """Those whose near tests were stopped by NEAR_LIMIT_S."""
 
     def __enter__(self) -> Trials:
         with contextlib.suppress(ValueError):  # not in a thread
@@ -93,14 +92,12 @@ class Trials:
         """Most mutants die by a test that is near, in seconds; what lives is not done (``finished``)."""
         near, _ = stages(self.copy, mutant.module)
         outcome = self.try_source(mutant.module, mutant.after, near, limit_s=NEAR_LIMIT_S)
-        if not outcome.died and not outcome.finished:
-            self._cut.add(mutant)
-        return outcome if outcome.died else replace(outcome, finished=False)
+        return outcome if outcome.died else replace(outcome, finished=False, was_cut=not outcome.finished)
 
-    def try_far(self, mutant: Mutant) -> Outcome:
-        """What lived through the near tests: minutes."""
+    def try_far(self, mutant: Mutant, near_outcome: Outcome) -> Outcome:
+        """What lived through the near tests: minutes. ``near_outcome``: what try_near said of it."""
         near, far = stages(self.copy, mutant.module)
-        tests = [*near, *far] if mutant in self._cut else far
+        tests = [*near, *far] if near_outcome.was_cut else far
         return self.try_source(mutant.module, mutant.after, tests, alone=near[0])
 
     def try_source(
