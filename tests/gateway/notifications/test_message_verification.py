@@ -79,6 +79,14 @@ def test_an_old_or_early_timestamp_is_told_with_its_minutes() -> None:
     assert (early.kind, early.why) == (VerificationResult.OLD, "early")
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_timestamp_at_the_end_of_the_tolerance_is_right(sign: int) -> None:
+    at = NOW + sign * message_verification.TIMESTAMP_TOLERANCE
+    assert message_verification.verify_message(KEYS, *sent("signed", at=at), NOW).kind == VerificationResult.RIGHT
+    late = at + sign * timedelta(seconds=1)
+    assert message_verification.verify_message(KEYS, *sent("signed", at=late), NOW).kind == VerificationResult.OLD
+
+
 @pytest.mark.parametrize("at", ["soon", "1778752920.5", "-5", "1" * 13, "٣", "²", ""])
 def test_a_timestamp_is_up_to_twelve_digits_although_it_is_signed(at: str) -> None:
     """Whoever has the secret may sign anything."""

@@ -198,6 +198,14 @@ def test_the_last_moment_of_the_retention_still_counts() -> None:
     assert refused.value.code == "100.150.206"
 
 
+def test_a_registration_without_its_account_is_refused_as_deleted(api: Api) -> None:
+    row = Registration.objects.get(pk=api.post("/v1/registrations", CARD).id)
+    row.means_sealed = None
+    with pytest.raises(RequestRefusedError) as refused:
+        registrations.open_registration_means(row, {})
+    assert refused.value.code == registrations.REGISTRATION_DELETED_CODE
+
+
 def test_an_account_that_was_erased_since_it_was_read_does_not_open(api: Api) -> None:
     row = Registration.objects.get(pk=api.post("/v1/registrations", CARD).id)
     row.means_sealed = b"sealed with a key that was retired"
