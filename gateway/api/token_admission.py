@@ -145,8 +145,8 @@ def admit_token(
         channel = model_from_row(Channel, _CHANNEL, channel_row)
         channel.merchant = merchant
     if entity is not None:
-        as_merchant = channel is None and merchant.dispatching and entity == merchant.id
-        if (channel is None and not as_merchant) or (bound_to is not None and bound_to != entity):
+        is_own = channel is not None or (merchant.dispatching and entity == merchant.id)
+        if not is_own or (bound_to is not None and bound_to != entity):
             raise ApiError(403, BAD_CREDENTIALS_CODE, "this access token does not speak for that entityId")
     if scope not in scopes:
         raise ApiError(403, BAD_CREDENTIALS_CODE, f"this access token lacks the scope {scope}")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.test import Client, RequestFactory
+from pytest_django.fixtures import Settings
 
 from gateway.api import error_views
 
@@ -28,6 +29,26 @@ def test_a_browser_gets_a_page_with_400() -> None:
     answer = error_views.bad_request(RequestFactory().get("/", headers={"accept": BROWSER}))
     assert answer.status_code == 400
     assert answer["Content-Type"].startswith("text/html")
+
+
+@pytest.mark.parametrize(
+    ("sent", "shown", "offered"),
+    [
+        ("shop.example:8000", "shop.example:8000", "shop.example"),
+        ("4200000000000000.example", "420000******0000", ""),
+        ("a" * 254, "a" * 253, ""),
+    ],
+)
+def test_a_host_that_is_not_allowed_is_shown_masked_with_the_line_that_allows_it(
+    settings: Settings, sent: str, shown: str, offered: str
+) -> None:
+    settings.ALLOWED_HOSTS = ["pay.example"]
+    page = Client(headers={"accept": BROWSER}).get("/", HTTP_HOST=sent)
+    text = page.content.decode()
+    assert page.status_code == 400
+    assert f"<code>{shown}" in text
+    assert "4200000000000000" not in text
+    assert (f"&#x27;pay.example,{offered}&#x27;" in text or f"'pay.example,{offered}'" in text) is bool(offered)
 
 
 def test_a_path_of_the_api_answers_json_with_400_to_everybody() -> None:

@@ -6,8 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import OperationalError
 from django.test import Client
 from pytest_django.fixtures import Settings
+
+from gateway.api import health
 
 pytestmark = pytest.mark.django_db
 
@@ -37,6 +40,23 @@ def test_a_stranger_learns_whether_and_not_why(
     assert (answer.status_code, answer.json()) == (
         (200, {"status": "ok"}) if ready else (503, {"status": "unavailable"})
     )
+
+
+@pytest.mark.parametrize("check", ["_check_database_once", "require_right_clock"])
+def test_a_database_that_does_not_answer_is_said_and_is_no_500(
+    monkeypatch: pytest.MonkeyPatch, token: str, check: str
+) -> None:
+    def fail(*_: object) -> str:
+        raise OperationalError("gone")
+
+    if check == "_check_database_once":
+        monkeypatch.setattr(health.connection, "cursor", fail)
+        assert health._check_database_once() == health.DATABASE_UNREACHABLE
+        return
+    monkeypatch.setattr(health, check, fail)
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    answer = Client().get("/health/ready", headers=headers)
+    assert (answer.status_code, answer.json()["checks"]["clock"]) == (503, health.DATABASE_UNREACHABLE)
 
 
 def test_who_may_read_the_figures_learns_why(token: str) -> None:

@@ -197,6 +197,8 @@ def test_a_token_bears_the_limits_that_were_given(issuer: Client, shop: Shop) ->
     page = issuer.get(f"{LIST}{row.pk}/change/").content.decode()
     assert "50.00" in page
     assert "80.00" in page
+    after = AuditEntry.objects.filter(subject_id=str(row.pk)).earliest("id").after
+    assert (after["at most"], after["at most in 24 hours"]) == ("50.00", "80.00")
     before = AccessToken.objects.count()
     assert "above 0" in issuer.post(ADD, form(shop, max_amount="0")).content.decode()
     assert AccessToken.objects.count() == before

@@ -123,6 +123,14 @@ def test_a_header_that_is_missing_is_named(mode: str, name: str) -> None:
     assert (verdict.kind, verdict.why, verdict.more) == (VerificationResult.MISSING, "header", name)
 
 
+@pytest.mark.parametrize("value", ["v1,", "v1,AAAA", "v1,!!", "v2,AAAA"])
+def test_a_signature_that_is_none_is_named(value: str) -> None:
+    headers, body = sent("signed")
+    verdict = message_verification.verify_message(KEYS, headers | {"webhook-signature": value}, body, NOW)
+    expected = (VerificationResult.WRONG_ENCODING, "signature", "webhook-signature")
+    assert (verdict.kind, verdict.why, verdict.more) == expected
+
+
 @pytest.mark.parametrize("value", ["zz", "00", "0" * 33])
 @pytest.mark.parametrize("name", ["x-initialization-vector", "x-authentication-tag"])
 def test_a_header_that_is_no_hex_of_its_length_is_named(name: str, value: str) -> None:

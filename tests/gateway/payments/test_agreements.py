@@ -285,6 +285,14 @@ def test_of_the_agreements_expiry_and_the_requests_own_the_earlier_counts(
     assert (click(api, first, expiry=own).code == "700.500.002") is not good
 
 
+@pytest.mark.parametrize("said", [True, False])
+def test_an_agreement_keeps_the_frequency_and_the_number_that_were_agreed_or_none(api: Api, said: bool) -> None:
+    agreed = {"frequency": "30", "numberOfInstallments": "7"} if said else {}
+    stored = initial(api, **agreed).body["registrationId"]
+    row = Agreement.objects.get(registration=stored)
+    assert (row.frequency, row.max_payments) == ((30, 7) if said else (None, None))
+
+
 def test_authorizations_keep_their_distance_in_days(api: Api) -> None:
     """Part B, Card on file (frequency): minimum days between authorizations, the first among them."""
     api.post("/v1/test/clock", {"now": "2033-01-01T12:00:00Z"})

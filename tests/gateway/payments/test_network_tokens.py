@@ -647,7 +647,8 @@ def test_an_event_that_was_told_before_changes_nothing(tokens: Shop) -> None:
     assert apply_token_event(reference, TokenEvent.SUSPENDED)
     told_before = Notification.objects.count()
     assert not apply_token_event(reference, TokenEvent.SUSPENDED)
-    assert not apply_token_event(reference, TokenEvent.REPLACED)
+    for month, year in (("", ""), ("", "2039"), ("07", "")):
+        assert not apply_token_event(reference, TokenEvent.REPLACED, expiry_month=month, expiry_year=year)
     assert not apply_token_event("SIMTX", TokenEvent.DELETED)
     assert not apply_token_event("", TokenEvent.DELETED)
     assert Notification.objects.count() == told_before

@@ -166,6 +166,14 @@ def test_a_new_number_is_shown_with_its_own_digits(api: Api) -> None:
         assert card["expiryYear"] == before["expiryYear"]
 
 
+@pytest.mark.parametrize("brand", ["VISA", "PAYPAL"])
+def test_a_new_number_is_one_of_the_brand_that_is_sent_with_it(api: Api, brand: str) -> None:
+    path = f"/v1/registrations/{api.post('/v1/registrations', CARD).id}"
+    refused = api.post(path, {"card.number": "5454545454545454", "paymentBrand": brand})
+    assert (refused.status, refused.code, refused.errors.keys()) == (400, "100.100.700", {"card.number"})
+    assert api.get(path).body["card"]["last4Digits"] == PAN[-4:]
+
+
 @pytest.mark.parametrize(
     ("change", "kind", "action"),
     [

@@ -4,11 +4,13 @@ that is answered. Pure."""
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 import pytest
 
+from gateway.connectors.means import BankAccount, Card, TokenAccount
 from gateway.connectors.port import (
     AcquirerReply,
     AcquirerRequest,
@@ -18,10 +20,12 @@ from gateway.connectors.port import (
     VoidRefusedError,
 )
 from gateway.core.money import Money
+from gateway.models import Channel, Payment
 from gateway.payments.risk_screening import (
     PARTIAL_APPROVAL_DETAIL,
     PARTIAL_APPROVAL_REFUSED_CODE,
     _is_fresh_card,
+    _plan_resumed_watch,
     get_reversal_reason,
     void_refused_approval,
 )
@@ -111,6 +115,32 @@ def test_a_void_that_is_refused_is_said_as_it_is() -> None:
 )
 def test_a_void_says_why(code: str, reason: ReversalReason) -> None:
     assert get_reversal_reason(code) is reason
+
+
+@pytest.mark.parametrize(
+    ("means", "registration", "card_bin", "watched"),
+    [
+        (Card.kind, None, "411111", True),
+        (Card.kind, UUID(int=1), "411111", False),
+        (TokenAccount.kind, None, "411111", False),
+        (BankAccount.kind, None, "411111", False),
+        (Card.kind, None, "420000", False),
+    ],
+)
+def test_a_fresh_card_is_watched_when_its_shopper_comes_back(
+    means: str, registration: UUID | None, card_bin: str, watched: bool
+) -> None:
+    """420000, with these last four digits: a published test card, which is never watched."""
+    payment = Payment(
+        means=means,
+        registration=registration,
+        channel=Channel(card_testing={}),
+        answer={"card": {"bin": card_bin, "last4Digits": "0000"}},
+        created_at=datetime(2026, 5, 14, tzinfo=UTC),
+        merchant_id=UUID(int=2),
+    )
+    plan = _plan_resumed_watch(payment, {"customer.ip": "203.0.113.9"})
+    assert (plan.watch is not None) is watched
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,23 @@ def asked(channel: Channel, *, whole: bool = False, **values: Any) -> Transactio
     return TransactionQuery(**{**nothing, **entity, **values})
 
 
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"hot_since": None}, False),
+        ({}, True),
+        ({"start": START - timedelta(seconds=1)}, True),
+        ({"start": START}, False),
+        ({"start": START + timedelta(seconds=1)}, False),
+        ({"transaction_id": "order"}, False),
+        ({"number": 1}, False),
+    ],
+)
+def test_the_archive_is_asked_for_times_before_it_ends(values: dict[str, Any], expected: bool) -> None:
+    query = asked(Channel(merchant_id=UUID(int=1)), **{"hot_since": START, **values})
+    assert query.may_find_archived is expected
+
+
 def channel_of(division: Division) -> Channel:
     return Channel.objects.create(name="main", merchant=Merchant.objects.create(name="Shop", division=division))
 
