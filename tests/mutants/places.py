@@ -24,7 +24,31 @@ HEART: Mapping[str, tuple[str, ...]] = {
 """A module of two parts belongs to the more particular one: the later."""
 
 _API, _PAYMENTS, _ADMIN = "tests/gateway/api", "tests/gateway/payments", "tests/gateway/backoffice"
+_SEPA, _CARDS = "tests/gateway/connectors/sepa", "tests/gateway/connectors/iso8583"
 BEYOND: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (
+        r"gateway/payments/(bank_order_outcomes|store)\.py",
+        (f"{_SEPA}/test_bank_message_intake.py", f"{_SEPA}/test_concurrent_moves.py",
+         f"{_SEPA}/test_which_message_wins.py", f"{_SEPA}/test_reversals.py"),
+    ),
+    (
+        r"gateway/payments/(responses|stored_answer|webhook_payloads|process|side_effects)\.py|gateway/api/payments\.py",
+        (f"{_API}/test_payment_answers.py", f"{_API}/test_idempotency.py", "tests/scenarios/test_registrations.py"),
+    ),
+    (
+        r"gateway/payments/(follow_ups|operation_table|authoriz\w*|chain\w*|outcomes)\.py",
+        (f"{_PAYMENTS}/test_authorization_expiry.py", f"{_PAYMENTS}/test_operation_table.py", _CARDS,
+         f"{_SEPA}/test_recalls.py", "tests/scenarios/test_authorize_and_capture.py"),
+    ),
+    (r"gateway/payments/recovery\.py", (f"{_PAYMENTS}/test_recovery.py", f"{_PAYMENTS}/test_late_approvals.py")),
+    (r"gateway/payments/wallet\w*\.py", ("tests/gateway/wallets", "tests/scenarios/test_mobile_wallets.py")),
+    (r"gateway/payments/failover\.py", ("tests/gateway/connectors/test_circuit.py", f"{_PAYMENTS}/test_failover.py")),
+    (r"gateway/payments/transaction_query\.py", ("tests/gateway/personal_data/test_payment_archiving.py",)),
+    (r"gateway/payments/(held_parts|partial\w*)\.py", ("tests/checkout/test_parts.py", "tests/model/test_parts.py")),
+    (r"gateway/payments/risk_screening\.py", ("tests/gateway/risk", "tests/scenarios/test_risk.py")),
+    (r"gateway/access/signin\.py", (f"{_ADMIN}/test_signing_in.py", f"{_ADMIN}/test_single_sign_on.py")),
+    (r"gateway/access/permissions\.py", (f"{_ADMIN}/test_scopes.py", f"{_ADMIN}/test_rights.py")),
+    (r"reporting/settlement/.*", ("tests/reporting/test_intake.py", "tests/reporting/test_matching.py")),
     (r"gateway/api/.*", (f"{_PAYMENTS}/test_transaction_query.py", "tests/scenarios/test_existing_client.py")),
     (
         r"gateway/payments/.*|gateway/core/(money|result_codes)\.py",
@@ -57,7 +81,7 @@ BEYOND: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"chargebacks/.*", ("tests/reporting",)),
     (r"checkout/.*", ("tests/checkout",)),
 )  # fmt: skip
-"""Where else what a module does is seen, after its mirror: the first that matches."""
+"""Where else what a module does is seen, before the whole of its folder: all that match, one after the other."""
 OF_ALL = ("tests/ground/test_constants.py", "tests/gateway/test_environment.py")
 """Seen of every module: its constants, and that models are as migrations left them."""
 MIRRORS = ("gateway", "reporting", "chargebacks", "checkout")
@@ -77,7 +101,7 @@ def modules(root: Path, parts: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
 
 def stages(root: Path, module: str) -> tuple[list[list[str]], list[list[str]]]:
     """The tests that mirror ``module``, near and far: those named after it, those of its folder that import it, the
-    list of constants; then the folder, others that import it and those of BEYOND. One run each, so that each has the
+    list of constants; then those of BEYOND, the folder, and others that import it. One run each, so that each has the
     whole time of a run. Where no test is near, the folder is."""
     path = Path(module)
     folder = Path("tests") / path.parent
@@ -100,18 +124,17 @@ def stages(root: Path, module: str) -> tuple[list[list[str]], list[list[str]]]:
     )
     importing = _relative(root, [one for one in every if imports.search(one.read_text())])
     beside = [one for one in importing if one not in named and (root / one).parent == root / folder]
-    beyond = next((tests for pattern, tests in BEYOND if re.fullmatch(pattern, module)), ())
-    rest = dict.fromkeys(
-        [*(one for one in importing if not one.startswith(f"{folder}/")), *beyond, *OF_ALL[1:]],
-    )
+    beyond = dict.fromkeys(one for pattern, tests in BEYOND if re.fullmatch(pattern, module) for one in tests)
+    rest = dict.fromkeys([*(one for one in importing if not one.startswith(f"{folder}/")), *OF_ALL[1:]])
     # The folder of the whole gateway is no mirror of one of its modules.
     whole = [str(folder)] if str(folder) not in ("tests", "tests/gateway") else []
     near = [one for one in (named, beside) if one]
-    far = [[one for one in rest if one not in named and (root / one).exists()]]
+    first = [one for one in beyond if one not in named and (root / one).exists()]
+    far = [[one for one in rest if one not in named and one not in beyond and (root / one).exists()]]
     # The constants take seconds, a folder of tests minutes.
     if near or not whole:
-        return [*near, [OF_ALL[0]]], [one for one in (whole, *far) if one]
-    return [[OF_ALL[0]], whole], [one for one in far if one]
+        return [*near, [OF_ALL[0]]], [one for one in (first, whole, *far) if one]
+    return [[OF_ALL[0]], whole], [one for one in (first, *far) if one]
 
 
 def _relative(root: Path, tests: list[Path]) -> list[str]:
