@@ -90,16 +90,35 @@ def _changes(module: str, source: str) -> dict[Place, list[tuple[type[Operator],
     return dict(found)
 
 
-def _without_effect(source: str) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
-    """From where to where types stand, and the options of dataclasses (``frozen``, ``slots``, ``kw_only``): nothing is
-    computed from them. Columns of ASCII lines only."""
+Position = tuple[int, int]
+"""Line and column."""
+
+
+def _without_effect(source: str) -> Iterator[tuple[Position, Position]]:
+    """From where to where nothing stands that an example could show: types, the options of dataclasses (``frozen``,
+    ``slots``, ``kw_only``), the star before parameters that go by name, ``strict`` of zip, and which of two digests is
+    compared with the other. Columns of ASCII lines only."""
     for node in ast.walk(ast.parse(source)):
         options = getattr(node, "decorator_list", []) if isinstance(node, ast.ClassDef) else []
         found = [one for one in options if isinstance(one, ast.Call) and ast.unparse(one.func).endswith("dataclass")]
         for one in (getattr(node, "annotation", None), getattr(node, "returns", None), *found):
             if isinstance(one, ast.expr):
-                end = (one.end_lineno or one.lineno, one.end_col_offset or one.col_offset)
-                yield (one.lineno, one.col_offset), end
+                yield (one.lineno, one.col_offset), _end(one)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.args.kwonlyargs:
+            before = [*node.args.posonlyargs, *node.args.args, *node.args.defaults]
+            first = node.args.kwonlyargs[0]
+            yield max(map(_end, before), default=(node.lineno, node.col_offset)), (first.lineno, first.col_offset)
+        if isinstance(node, ast.Call):
+            called = ast.unparse(node.func)
+            if called.endswith("compare_digest"):
+                yield _end(node.func), _end(node)
+            for each in node.keywords:
+                if called == "zip" and each.arg == "strict":
+                    yield (each.lineno, each.col_offset), _end(each)
+
+
+def _end(node: ast.expr | ast.arg | ast.keyword) -> Position:
+    return node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
 
 
 def _make(

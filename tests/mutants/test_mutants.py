@@ -18,7 +18,7 @@ from cosmic_ray.operators.operator import Example, Operator
 from gateway.core.luhn import compute_check_digit
 from tests.mutants import run as command
 from tests.mutants import warm
-from tests.mutants.mutant import Mutant, choose
+from tests.mutants.mutant import Mutant, _changes, choose
 from tests.mutants.operators import OWN
 from tests.mutants.places import BEYOND, HEART, modules, stages
 from tests.mutants.trial import Outcome, Trials
@@ -44,6 +44,29 @@ def test_a_seed_gives_the_same_sample_and_every_part_has_its_share() -> None:
     assert len(first) == 20
     assert all(one.before != one.after for one in first)
     assert {one.part for one in first} == {"signing", "matching"}
+
+
+def test_what_no_example_could_show_is_not_changed() -> None:
+    """The star before parameters, ``strict`` of zip, which digest is compared with which, types, dataclass options."""
+    source = """
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    made: int | None = None
+
+def pair(rows: list[int], *, most: int = 3) -> int | None:
+    return compare_digest(rows, most) or list(zip(rows, rows, strict=True))
+
+def only(*, most):
+    return most
+"""
+    names: dict[int, set[str]] = {}
+    for (_, (line, _)), known in _changes("row.py", source).items():
+        names.setdefault(line, set()).update(operator.__name__ for operator, _ in known)
+    assert names == {
+        2: {"RemoveDecorator"},
+        6: {"NumberReplacer"},
+        7: {"ReplaceOrWithAnd", "DropCondition", "SwapArguments"},
+    }, "of line 7: the arguments of zip"
 
 
 def test_every_module_of_the_heart_is_mirrored_by_tests_that_are_there() -> None:
