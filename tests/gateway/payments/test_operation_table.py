@@ -15,6 +15,7 @@ from gateway.payments.chain_amounts import OPEN_STATUSES
 from gateway.payments.operation_table import (
     INCREMENT_OPERATION,
     INDUSTRY_PRACTICE_OPERATIONS,
+    LOCALLY_QUEUED_TYPES,
     OPERATIONS,
     evaluate_operation,
 )
@@ -231,3 +232,22 @@ def test_while_a_reversal_is_on_its_way_an_authorization_is_captured_and_not_rai
     raised = evaluate_operation(INDUSTRY_PRACTICE_OPERATIONS[practice], whole, held, Decimal("10.00"), "EUR")
     captured = evaluate_operation(OPERATIONS["CP"], whole, held, Decimal("10.00"), "EUR")
     assert (raised.code, captured.code) == ("" if status == Status.APPROVED else INCREMENT_OPERATION.not_final, "")
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "settled", "code"),
+    [
+        ("DB", Status.APPROVED, True, "700.300.700"),
+        ("DB", Status.APPROVED, False, ""),
+        ("PA", Status.APPROVED, True, ""),
+        ("DB", Status.PENDING, True, ""),
+        ("DB", Status.PENDING, False, ""),
+    ],
+)
+def test_a_debit_that_was_settled_is_not_reversed_and_one_that_waits_here_is_withdrawn(
+    kind: str, status: Status, settled: bool, code: str
+) -> None:
+    [queueing] = [connector for connector, types in LOCALLY_QUEUED_TYPES.items() if "DB" in types]
+    target = first(kind, status=status, connector=queueing)
+    found = evaluate_operation(OPERATIONS["RV"], chain(target), target, Decimal("100.00"), "EUR", settled=settled)
+    assert found.code == code
