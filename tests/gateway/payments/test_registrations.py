@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
 
 import pytest
 
 from gateway.connectors.means import Card
 from gateway.core.result_codes import VAULT_ERROR_CODE
+from gateway.core.secret import Secret
 from gateway.models import AcquirerExchange, Agreement, Notification, Payment, Registration, Status
 from gateway.payments import registration_retention, registrations
 from gateway.payments.refusal import CHANNEL_NOT_CONFIGURED_CODE, RequestRefusedError
@@ -172,6 +175,30 @@ def test_a_new_number_is_one_of_the_brand_that_is_sent_with_it(api: Api, brand: 
     refused = api.post(path, {"card.number": "5454545454545454", "paymentBrand": brand})
     assert (refused.status, refused.code, refused.errors.keys()) == (400, "100.100.700", {"card.number"})
     assert api.get(path).body["card"]["last4Digits"] == PAN[-4:]
+
+
+@pytest.mark.parametrize(
+    ("brand", "number", "fits"),
+    [("VISA", "5454545454545454", False), ("MASTER", "5454545454545454", True), ("PAYPAL", "5454545454545454", False)],
+)
+def test_a_number_that_is_no_number_of_the_brand_is_not_stored(brand: str, number: str, fits: bool) -> None:
+    """Apart from the request's own check of the two."""
+
+    class Sent(dict[str, str]):
+        refusals = ()
+
+        def secret(self, name: str) -> Secret | None:
+            return Secret(number) if name == "card.number" else None
+
+    sent: Any = Sent({"card.number": number, "paymentBrand": brand})
+    row = Registration(id=UUID(int=1), brand="VISA")
+    if fits:
+        changes, found = registrations._resolve_new_account(row, sent)
+        assert (found, current_vault().open(changes["means_sealed"], row.id).reveal()) == (brand, number)
+        return
+    with pytest.raises(RequestRefusedError) as refused:
+        registrations._resolve_new_account(row, sent)
+    assert refused.value.code == "100.100.700"
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from gateway.connectors.sepa.order_transitions import ORDER_REPEATS, ORDER_TRANS
 from gateway.connectors.sepa.statement_entries import EntryType
 from gateway.models import BankFile, BankMessage, BankOrder, BankOrderEvent, Payment
 from gateway.payments import bank_order_outcomes
+from gateway.payments.states import PaymentTransitionError
 from gateway.timers import registry
 from tests.support import sepa
 from tests.support.clock import pass_time
@@ -457,6 +458,26 @@ def test_a_booking_of_a_payment_that_was_declined_approves_it_and_is_a_finding(b
     registry.run_timer_now("bank answers")
     found = BankMessage.objects.get(pk=taken.pk).findings
     assert found == [f"order {paid}: the bank booked it after it was declined (900.100.301): it is approved now"]
+    assert Payment.objects.get(pk=paid).status == "APPROVED"
+    assert not BankOrderEvent.objects.filter(applied=False).exists()
+
+
+def test_a_declined_payment_that_moves_while_its_booking_is_read_is_read_again(
+    banked: Shop, outbox: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (paid,), _ = filed(banked)
+    Payment.objects.filter(pk=paid).update(status="DECLINED", result_code="900.100.301")
+    sepa.take(sepa.statement([Entry(order=paid)]))
+
+    def move_meanwhile(*_: object, **__: object) -> None:
+        raise PaymentTransitionError("another worker was faster")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(bank_order_outcomes.store, "complete_payment", move_meanwhile)
+        registry.run_timer_now("bank answers")
+    assert BankOrderEvent.objects.filter(applied=False).count() == 1
+    assert "bank_order_event_not_applied" not in caplog.text, "which is for faults"
+    registry.run_timer_now("bank answers")
     assert Payment.objects.get(pk=paid).status == "APPROVED"
     assert not BankOrderEvent.objects.filter(applied=False).exists()
 

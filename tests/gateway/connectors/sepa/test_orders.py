@@ -22,6 +22,7 @@ from gateway.models import (
     BankFile,
     BankMessage,
     BankOrder,
+    BankOrderEvent,
     Notification,
     Payment,
     PaymentEvent,
@@ -135,6 +136,7 @@ def test_a_refund_that_comes_back_is_told_and_may_be_made_again(banked: Shop, ou
     told = Notification.objects.filter(payment=refund).count()
     taken = come_back(banked, refund, "92.00")
     assert taken.findings == [f"order {refund}: RF 92.00 EUR to the shopper came back (AC04)"]
+    assert not BankOrderEvent.objects.filter(applied=False).exists()
     body = banked.api.read(refund).body
     assert body["result"]["code"] == SUCCESS
     assert body["resultDetails"]["transferReturned"] == "true"
