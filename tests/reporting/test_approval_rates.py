@@ -13,6 +13,7 @@ from django.core.management import call_command
 from django.db import connection
 from django.utils import translation
 
+from gateway import metrics
 from gateway.access.permissions import FULL_ACCESS, AccessScope
 from gateway.core import clock, identifiers, intervals
 from gateway.db.copied_rows import build_copy_line, copy_lines
@@ -527,6 +528,21 @@ def plant(shop: Shop, *, now_approved: int, of: int = 60) -> None:
         {"created_at": at, **({"code": "800.100.152"} if n >= now_approved else {}), "brand": "VISA"} for n in range(of)
     ]
     write_payments(shop.channel, rows)
+
+
+def test_falls_that_last_are_counted_for_who_watches(shop: Shop) -> None:
+    def told() -> set[str]:
+        return {
+            line for line in metrics.render_metrics().decode().splitlines() if line.startswith("tollhouse_approval")
+        }
+
+    kinds = ("all", "brand", "acquirer", "bin")
+    assert told() == {f'tollhouse_approval_falls{{kind="{kind}"}} 0.0' for kind in kinds}
+    plant(shop, now_approved=20)
+    alarms.watch_approval_rates()
+    assert told() == {f'tollhouse_approval_falls{{kind="{kind}"}} 1.0' for kind in kinds}
+    RateAlarm.objects.update(ended_at=clock.real_now())
+    assert told() == {f'tollhouse_approval_falls{{kind="{kind}"}} 0.0' for kind in kinds}
 
 
 def test_a_fall_raises_one_alarm_for_each_segment_that_lasts_until_it_is_over(shop: Shop) -> None:
