@@ -36,7 +36,10 @@ MAX_SHOWN_GAINS: Final = 8
 """Of one currency."""
 MAX_GAIN_CURRENCIES: Final = 4
 """Those with the most purchases."""
-_BY_MERCHANT: Final = "request -> 'standingInstruction' ->> 'source' = 'MIT'"
+_BY_MERCHANT: Final = """coalesce(request -> 'standingInstruction' ->> 'source',
+    CASE request -> 'standingInstruction' ->> 'mode' WHEN 'REPEATED' THEN 'MIT' END, '') = 'MIT'"""
+_BY_SHOPPER: Final = f"NOT {_BY_MERCHANT} AND coalesce(request ->> 'transactionCategory', '') NOT IN ('MO', 'TO')"
+"""Somebody is there who can be challenged."""
 _ACCOUNTS: Final = f"""
 WITH {get_chosen_sql()}
 SELECT brand, concat_ws(' ', connector, nullif(acquirer_merchant_id, '')), currency, count(*),
@@ -64,13 +67,13 @@ _TOKEN: Final = {"with_token": "p.answer -> 'resultDetails' ->> 'NetworkToken' I
 # card that is no longer good is not declined for another reason.
 _SWITCHED_OFF: Final = f"""
 WITH {get_chosen_sql(_STORED_CARD | _CAUSES)}, deciding AS (
-    SELECT DISTINCT ON (merchant_id, purchase) c.*, coalesce({_BY_MERCHANT}, false) AS by_merchant
+    SELECT DISTINCT ON (merchant_id, purchase) c.*, {_BY_MERCHANT} AS by_merchant, {_BY_SHOPPER} AS by_shopper
     FROM chosen c
     ORDER BY merchant_id, purchase, approved DESC, status <> 'DECLINED' DESC,
         connector NOT IN ('', 'nobody') DESC, created_at DESC, id DESC
 )
 SELECT CASE WHEN result_code LIKE '900.%%' THEN CASE WHEN has_no_other_account THEN 'failover' END
-        WHEN {SOFT_SQL} THEN CASE WHEN NOT by_merchant AND coalesce(s.on_soft_decline, 'decline') = 'decline'
+        WHEN {SOFT_SQL} THEN CASE WHEN by_shopper AND coalesce(s.on_soft_decline, 'decline') = 'decline'
             THEN 'soft' END
         WHEN means <> 'card' THEN NULL
         WHEN {CARD_SQL} THEN CASE WHEN by_merchant AND registration IS NOT NULL AND NOT h.account_updater

@@ -401,8 +401,11 @@ def test_a_switch_is_told_where_it_is_off_and_not_where_it_is_on(
     assert title not in list_titles(gains.list_gains(period(), falls, []))
 
 
-def test_a_charge_by_the_merchant_is_not_told_to_be_challenged_or_paid_in_parts(shop: Shop) -> None:
-    write_payments(shop.channel, [{**OWN_CHARGE, "code": "300.100.100"}, {**OWN_CHARGE, "code": "800.100.155"}])
+def test_what_no_shopper_takes_part_in_is_not_told_to_be_challenged_or_paid_in_parts(shop: Shop) -> None:
+    own = [{**OWN_CHARGE, "code": "300.100.100"}, {**OWN_CHARGE, "code": "800.100.155"}]
+    own += [{"code": "300.100.100", "request": {"standingInstruction": {"mode": "REPEATED"}}}]
+    own += [{"code": "300.100.100", "request": {"transactionCategory": kind}} for kind in ("MO", "TO")]
+    write_payments(shop.channel, own)
     assert gains.list_gains(period(), waterfall.compute_waterfalls(period()), []) == []
 
 
