@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -39,6 +40,7 @@ from gateway.models import (
 from reporting.simulator import market_rows
 from reporting.simulator.market import MARKET_PRICES, MarketAttempt, MarketFollowUp, MarketPlan
 from tests.support.client import Api
+from tests.support.doc_blocks import read_block
 from tests.support.office import person, signed_in
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
@@ -136,6 +138,16 @@ def test_the_clock_stands_at_the_end_and_the_next_market_goes_on_there(market: M
     later = Payment.objects.filter(merchant=market, created_at__gte=START + timedelta(days=31), chain__isnull=False)
     assert later.count() >= 45
     assert clock.merchant_now(Merchant.objects.get(pk=market.pk)) > START + timedelta(days=60)
+
+
+def test_the_command_of_the_guide_is_taken_as_it_stands(db: None, capsys: pytest.CaptureFixture[str]) -> None:
+    """But with fewer payments."""
+    words = shlex.split(read_block("market.md", "Months of trade", "bash"))
+    name, *options = shlex.split(words[2].removeprefix("ARGS="))
+    assert (words[:2], name) == (["make", "manage"], "simulate_market")
+    options[options.index("--payments") + 1] = "60"
+    call_command(name, *options)
+    assert "Simulated market: 60 attempts" in capsys.readouterr().out
 
 
 def test_routing_rules_and_exemptions_are_tried_on_the_market(db: None, tmp_path: Path) -> None:
