@@ -56,7 +56,8 @@ SELECT
         CROSS JOIN LATERAL (
           SELECT jsonb_path_query_first(p.route, '$.tried[*] ? (@.declined == true)') AS by
         ) AS refused
-        WHERE p.chain = p.id AND p.payment_type IN ('DB', 'PA') AND p.amount > 0 AND p.test_mode <> 'INTERNAL'
+        WHERE p.chain = p.id AND p.payment_type IN ('DB', 'PA') AND p.amount > 0
+          AND (%(internal)s OR p.test_mode <> 'INTERNAL')
           AND p.status IN ('APPROVED', 'DECLINED') AND p.connector NOT IN ('', 'nobody')
       ) AS judged GROUP BY 1, 2, 3
     ) AS counted)
@@ -87,9 +88,14 @@ def _try_to_load(channel: UUID) -> tuple[AccountFigures, int]:
         return AccountFigures(), MISSING_FIGURES_CACHE_S
 
 
-def load_account_figures(channel: UUID) -> AccountFigures:
-    """Read the channel's figures in one statement."""
-    values = {"channel": channel, "today": clock.real_now().date(), "most": MAX_JUDGED_PAYMENTS}
+def load_account_figures(channel: UUID, *, with_internal: bool = False) -> AccountFigures:
+    """Read the channel's figures in one statement. ``with_internal``: count payments of testMode INTERNAL, too."""
+    values = {
+        "channel": channel,
+        "today": clock.real_now().date(),
+        "most": MAX_JUDGED_PAYMENTS,
+        "internal": with_internal,
+    }
     return _parse_figures(*execute_sql(_FIGURES, values)[0])
 
 
@@ -104,6 +110,16 @@ def _parse_figures(prices: str, counted: str) -> AccountFigures:
         prices=tuple(_price(*one) for one in json.loads(prices)),
         outcomes=outcomes,
     )
+
+
+def rename_accounts(figures: AccountFigures, names: Mapping[str, str]) -> AccountFigures:
+    """The figures with the outcomes of these accounts counted at those that they stand for."""
+    outcomes: dict[tuple[str, str, str], tuple[int, int]] = {}
+    for (account, brand, country), (approved, asked) in figures.outcomes.items():
+        key = (names.get(account, account), brand, country)
+        before = outcomes.get(key, (0, 0))
+        outcomes[key] = (before[0] + approved, before[1] + asked)
+    return AccountFigures(prices=figures.prices, outcomes=outcomes)
 
 
 def pack_figures(figures: AccountFigures) -> dict[str, Any]:

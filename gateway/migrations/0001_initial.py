@@ -2834,6 +2834,7 @@ class Migration(migrations.Migration):
                 ("due_at", models.DateTimeField(db_index=True, null=True)),
                 ("tries", models.SmallIntegerField(db_default=0, default=0)),
                 ("changed_at", models.DateTimeField()),
+                ("history", models.JSONField(db_default=[], default=list)),
             ],
             options={
                 "constraints": [

@@ -79,8 +79,9 @@ class NetworkToken(models.Model):
     ``reference``: the token service's id of it, empty until it was given; ``number_sealed``: the token, sealed for this
     row; None while there is none to pay with. ``last4``: its last digits. ``requestor``: token requestor id, eleven
     digits. ``due_at``: real time, when the token service is called next, for what ``status`` says is wanted; None when
-    nothing is. ``tries``: calls without an answer since. ``changed_at``: the merchant's clock. Source:
-    docs/decisions/0126.
+    nothing is. ``tries``: calls without an answer since. ``changed_at``: the merchant's clock.
+    ``history``: what the network gave and told, oldest first: objects of ``at`` (ISO 8601), ``status``, ``expiry``
+    (MM/YYYY, or empty). Source: docs/decisions/0126.
     """
 
     class Status(models.TextChoices):
@@ -102,6 +103,7 @@ class NetworkToken(models.Model):
     due_at = models.DateTimeField(null=True, db_index=True)
     tries = models.SmallIntegerField(default=0, db_default=0)
     changed_at = models.DateTimeField()
+    history = models.JSONField(default=list, db_default=[])
 
     class Meta:
         constraints = [

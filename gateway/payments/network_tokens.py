@@ -78,6 +78,7 @@ PROVISION_LEASE: Final = timedelta(minutes=2)
 PROVISION_BATCH: Final = 50
 MAX_TOKEN_EVENT_TRIES: Final = 5
 """How often an event reads its token again that another change, of the registration or the token, was faster to."""
+MAX_TOKEN_HISTORY: Final = 20
 
 log = structlog.get_logger(__name__)
 
@@ -284,6 +285,7 @@ def _write_event(row: NetworkToken, changes: dict[str, Any]) -> bool:
     now = clock.merchant_now(owner.merchant)
     before = row.status
     changes["changed_at"] = now
+    changes["history"] = _add_to_history(row, changes)
     for name, value in changes.items():
         setattr(row, name, value)
     if owner.status != Registration.Status.ACTIVE:
@@ -295,6 +297,19 @@ def _write_event(row: NetworkToken, changes: dict[str, Any]) -> bool:
         shown={"networkToken": render_network_token(row)},
         related_change=(row, changes, {"status": before}),
     )
+
+
+def _add_to_history(row: NetworkToken, changes: Mapping[str, Any]) -> list[dict[str, str]]:
+    """The token's history with what ``changes`` make of it, the newest MAX_TOKEN_HISTORY entries."""
+    status = changes.get("status", row.status)
+    month, year = (changes.get(name, getattr(row, name)) for name in ("expiry_month", "expiry_year"))
+    is_there = status in (NetworkToken.Status.ACTIVE, NetworkToken.Status.SUSPENDED)
+    entry = {
+        "at": changes["changed_at"].isoformat(),
+        "status": str(status),
+        "expiry": f"{month}/{year}" if is_there else "",
+    }
+    return [*row.history, entry][-MAX_TOKEN_HISTORY:]
 
 
 def _list_event_changes(row: NetworkToken, event: TokenEvent, month: str, year: str) -> dict[str, Any]:
@@ -345,6 +360,8 @@ def _call_service(service: TokenService, row: NetworkToken) -> bool:
             tries=row.tries + 1, due_at=clock.real_now() + again if again is not None else None
         )
         return False
+    if "status" in changes:
+        changes["history"] = _add_to_history(row, changes)
     written = NetworkToken.objects.filter(pk=row.pk, status=row.status, due_at=row.due_at).update(
         due_at=None, tries=0, **changes
     )

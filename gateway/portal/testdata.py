@@ -48,6 +48,7 @@ THREEDS_OUTCOME_TEXTS: Final = {
     "method_challenge": "the issuer's method page in the browser, then a challenge that can be passed",
     "rejected": "rejected by the issuer",
     "when_mandated": "authentication is not available, unless a challenge is asked for: that can be passed",
+    "exempted": "an exemption is accepted (status I), without one a challenge that can be passed",
 }
 
 

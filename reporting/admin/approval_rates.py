@@ -260,7 +260,7 @@ def _load_parts(period: ApprovalPeriod, scope: AccessScope, chosen: ChosenRates)
     if falls:
         paths = load("threeDSecure", _("3-D Secure"), lambda: figures.compute_figures(period, "threeDSecure")) or []
         found = (
-            load("gains", _("What would bring most"), lambda: gains.list_gains(period, falls[0], paths, cascades)) or []
+            load("gains", _("What would bring most"), lambda: gains.list_gains(period, falls, paths, cascades)) or []
         )
     return {
         "as_of": min(times, default=None),

@@ -10,18 +10,21 @@ widens the test (gateway.core.intervals). Source: docs/approval.md; docs/decisio
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from django.db.models import F
+from django.db.models import Count, F
 from django.utils.translation import gettext_noop
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from gateway.access.permissions import AccessScope
 from gateway.core import clock
 from gateway.core.intervals import compute_fall_chance, estimate_dispersion
 from gateway.db.statement import execute_sql
+from gateway.metrics import register_database_collector
 from gateway.models import Merchant
 from gateway.timers.registry import Timer
 from reporting.approvals.models import RateAlarm
@@ -176,6 +179,19 @@ def list_alarms(scope: AccessScope, *, since: datetime, most: int) -> Sequence[R
     """Alarms of the scope's merchants that last or were found after ``since`` (real time), open ones first."""
     rows = RateAlarm.objects.filter(scope.where("merchant", None), found_at__gte=since).select_related("merchant")
     return list(rows.order_by(F("ended_at").desc(nulls_first=True), "-found_at")[:most])
+
+
+@register_database_collector
+class FallCollector(Collector):
+    """How many falls of approval rates last, by what fell; of all merchants together."""
+
+    def collect(self) -> Iterator[Metric]:
+        found = GaugeMetricFamily("tollhouse_approval_falls", "Falls of approval rates that last", labels=["kind"])
+        rows = RateAlarm.objects.filter(ended_at=None).values_list("kind").annotate(count=Count("pk"))
+        counts = dict(rows.order_by("kind"))
+        for kind in ALARM_KINDS:
+            found.add_metric([kind], counts.get(kind, 0))
+        yield found
 
 
 RATE_TIMER: Final = Timer(

@@ -1,9 +1,10 @@
 """Approval rates by segment over a period: one bounded statement for each breakdown.
 
 An attempt is a first debit or authorization of an amount above zero that an acquirer answered. A purchase is what a
-shopper wanted: attempts of one checkout, else those with one merchantTransactionId, else the attempt alone. It is
-approved if one of its attempts was, and counts in the segment of that attempt, else of its last; where its amount was
-paid in parts, with the money of all of them. Times are the merchants' clocks.
+shopper wanted: attempts of one checkout, else those of one run of a schedule (all its runs send the same
+merchantTransactionId), else those with one merchantTransactionId, else the attempt alone. It is approved if one of its
+attempts was, and counts in the segment of that attempt, else of its last; where its amount was paid in parts, with the
+money of all of them. Times are the merchants' clocks.
 Source: docs/approval.md; docs/decisions/0107.
 """
 
@@ -42,6 +43,7 @@ chosen AS MATERIALIZED (
             p.answer -> 'card' ->> 'bin' AS bin, p.answer ? 'exemption' AS exempted, p.request,
             p.status = 'APPROVED' AS approved, p.answer ? 'earlierParts' AS pays_rest, /* more columns */
             coalesce(CASE WHEN p.resource_path LIKE '/v1/checkouts/%%' THEN p.resource_path END,
+                (p.answer -> 'facts' -> 'schedule' ->> 'id') || ' ' || (p.answer -> 'facts' -> 'schedule' ->> 'dueAt'),
                 nullif(p.merchant_transaction_id, ''), p.id::text) AS purchase
         FROM gateway_payment p
         WHERE p.merchant_id = reached.id AND p.created_at >= %(since)s AND p.created_at < %(until)s

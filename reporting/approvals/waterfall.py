@@ -38,6 +38,12 @@ LOST_REASONS: Final = {
 BEFORE_ACQUIRER: Final = ("left", "refused", "authentication")
 NOT_APPROVED: Final = ("soft", "funds", "card", "unreached", "declined", "open")
 NOT_SETTLED: Final = ("uncaptured", "returned", "unsettled")
+SOFT_SQL: Final = "result_code = '300.100.100'"
+FUNDS_SQL: Final = "result_code IN ('800.100.155', '800.100.203')"
+CARD_SQL: Final = """(result_code IN ('100.100.303', '800.100.151', '800.100.154', '800.100.157', '800.100.159',
+    '800.100.160', '800.100.165', '800.100.168', '800.100.171', '800.100.172', '800.100.202')
+    OR result_code LIKE '700.601%%')"""
+"""Declines for want of a challenge, for want of money, and of a card that is closed, expired or wrong."""
 
 # The purchase's deciding attempt: an approved one, else an undecided one, else the last that an acquirer answered.
 _PURCHASES: Final = f"""
@@ -51,14 +57,12 @@ WITH {get_chosen_sql({"archived": "p.archived"})}, deciding AS (
     SELECT d.currency, CASE WHEN approved THEN coalesce(d.paid_in_parts, d.approved_amount, d.amount)
             ELSE d.amount END AS money,
         CASE WHEN approved THEN '' WHEN status <> 'DECLINED' THEN 'open'
-            WHEN result_code = '300.100.100' THEN 'soft'
+            WHEN {SOFT_SQL} THEN 'soft'
             WHEN result_code LIKE '100.380%%' OR result_code LIKE '100.390%%' OR result_code LIKE '100.396%%'
                 THEN 'authentication'
             WHEN connector IN ('', 'nobody') THEN 'refused'
-            WHEN result_code IN ('800.100.155', '800.100.203') THEN 'funds'
-            WHEN result_code IN ('100.100.303', '800.100.151', '800.100.154', '800.100.157', '800.100.159',
-                '800.100.160', '800.100.165', '800.100.168', '800.100.171', '800.100.172', '800.100.202')
-                OR result_code LIKE '700.601%%' THEN 'card'
+            WHEN {FUNDS_SQL} THEN 'funds'
+            WHEN {CARD_SQL} THEN 'card'
             WHEN result_code LIKE '900.%%' OR result_code = '800.100.176' THEN 'unreached'
             ELSE 'declined' END AS lost,
         coalesce(f.captured, CASE WHEN payment_type = 'DB' THEN coalesce(d.approved_amount, d.amount) ELSE 0 END)

@@ -39,6 +39,11 @@ MARKET_ACCOUNTS: Final[Mapping[str, Mapping[str, int]]] = MappingProxyType(
 )
 """Acquirer account → of 100 attempts with a brand, how many are lost there that the issuer would have approved. Each
 account takes every second purchase."""
+MARKET_PRICES: Final[Mapping[str, tuple[Decimal, Decimal]]] = MappingProxyType(
+    {"MARKET-NORTH": (Decimal("1.20"), Decimal("0.10")), "MARKET-SOUTH": (Decimal("0.90"), Decimal("0.08"))}
+)
+"""Acquirer account → what a payment costs there: percent of its amount, and EUR. An invented price list: whatever the
+amount, the account that loses attempts is the cheaper one."""
 ACCOUNT_REFUSED: Final = ("800.100.152", "05", "")
 """What an account answers that loses an attempt: no issuer spoke, so there is no merchant advice code, and another
 account may be asked (gateway.payments.cascade)."""

@@ -15,11 +15,14 @@ from django.conf import settings
 from django.db import connection, models, transaction
 
 from checkout.models import Checkout, random_id
+from gateway.connectors.stub.connector import STUB
 from gateway.core import clock, identifiers
 from gateway.core.masking import mask_pan
 from gateway.core.secret import Secret
 from gateway.db.copied_rows import build_copy_line, copy_lines, format_copied_bytes
 from gateway.models import (
+    AcquirerAccount,
+    AcquirerCost,
     AcquirerExchange,
     Authentication,
     Channel,
@@ -36,6 +39,7 @@ from gateway.timers import time_travel
 from gateway.vault.sealing import current_vault
 from reporting.simulator.market import (
     MARKET_CURRENCY,
+    MARKET_PRICES,
     AbandonedCheckout,
     MarketAttempt,
     MarketFollowUp,
@@ -77,9 +81,28 @@ def find_market_channel() -> Channel:
     psp, _ = Psp.objects.get_or_create(name="Tollhouse Demo PSP")
     division, _ = Division.objects.get_or_create(name="Simulated market", psp=psp)
     merchant, _ = Merchant.objects.get_or_create(name=MARKET_MERCHANT, division=division)
-    return Channel.objects.get_or_create(
+    channel, _ = Channel.objects.get_or_create(
         name="shop", merchant=merchant, defaults={"limits": {"*": None}, "three_d_secure": True}
-    )[0]
+    )
+    _set_up_accounts(channel)
+    return channel
+
+
+def _set_up_accounts(channel: Channel) -> None:
+    """The channel's accounts at the stub acquirer, with their prices: routing rules are tried on the market with
+    them."""
+    for name, (percent, fixed) in MARKET_PRICES.items():
+        account, _ = AcquirerAccount.objects.get_or_create(
+            channel=channel, connector=STUB.name, acquirer_merchant_id=name, defaults={"name": name}
+        )
+        if not account.costs.exists():
+            AcquirerCost.objects.create(
+                account=account,
+                percent=percent,
+                fixed=fixed,
+                currency=MARKET_CURRENCY,
+                valid_from=clock.real_now().date(),
+            )
 
 
 def next_market_start(merchant: Merchant) -> datetime:

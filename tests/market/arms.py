@@ -76,6 +76,7 @@ from reporting.simulator.market import (
     MARKET_CURRENCY,
     MARKET_HOURS,
     MARKET_ISSUERS,
+    MARKET_PRICES,
     PURCHASES_PER_SHOPPER,
     SUBSCRIPTION_HOUR,
     SUBSCRIPTION_PERCENT,
@@ -102,11 +103,9 @@ OTHER_CARDS_FROM: Final = 2_000_000
 """Card numbers of an issuer from here on are second cards of shoppers."""
 EXEMPTIONS: Final = ExemptionRules(low_value=True, fraud_rate=Decimal("0.06"), max_score=0, trusted=True)
 NORTH, SOUTH = MARKET_ACCOUNTS
-PRICES: Final = (
-    AccountPrice(account=NORTH, percent=Decimal("1.20"), fixed=Decimal("0.10")),
-    AccountPrice(account=SOUTH, percent=Decimal("0.90"), fixed=Decimal("0.08")),
+PRICES: Final = tuple(
+    AccountPrice(account=account, percent=percent, fixed=fixed) for account, (percent, fixed) in MARKET_PRICES.items()
 )
-"""Whatever the amount, the second account is the cheaper one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -120,7 +120,7 @@ def test_a_chance_is_a_decline_that_leads_on_where_another_account_was_left(shop
     [chance] = compute_chances(period())
     assert (chance.currency, chance.payments, chance.money) == ("EUR", 2, Decimal("20.00"))
     [fall] = waterfall.compute_waterfalls(period())
-    [gain] = [one for one in gains.list_gains(period(), fall, []) if "second acquirer" in one.title]
+    [gain] = [one for one in gains.list_gains(period(), [fall], []) if "second acquirer" in one.title]
     assert (gain.money, gain.low, gain.link) == (
         Decimal("20.00"), None, reverse("admin:gateway_routingrule_changelist"),
     )  # fmt: skip
@@ -133,7 +133,7 @@ def test_a_gain_is_expected_from_what_was_sent_on_in_the_same_time(shop: Shop) -
     [fall] = waterfall.compute_waterfalls(period())
     [gain] = [
         one
-        for one in gains.list_gains(period(), fall, [], compute_cascades(period()))
+        for one in gains.list_gains(period(), [fall], [], compute_cascades(period()))
         if "second acquirer" in one.title
     ]
     assert gain.money == Decimal("100.00")

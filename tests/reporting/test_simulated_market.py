@@ -2,31 +2,46 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
+from django.test import override_settings
 
 from checkout.models import Checkout
 from gateway.access import audit_log, tokens
+from gateway.background import queue
+from gateway.backoffice.entities import exemption_trial
+from gateway.backoffice.routing import dry_run
 from gateway.core import clock
 from gateway.models import (
+    AcquirerAccount,
+    AcquirerCost,
     AcquirerExchange,
     Authentication,
+    BackgroundWork,
     ChainState,
+    Channel,
     Merchant,
     Notification,
     Payment,
     PaymentEvent,
     RequestLog,
+    Role,
+    RoutingRule,
+    RoutingTarget,
     Status,
 )
 from reporting.simulator import market_rows
-from reporting.simulator.market import MarketAttempt, MarketFollowUp, MarketPlan
+from reporting.simulator.market import MARKET_PRICES, MarketAttempt, MarketFollowUp, MarketPlan
 from tests.support.client import Api
+from tests.support.doc_blocks import read_block
+from tests.support.office import person, signed_in
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
 COUNT = 600
@@ -123,6 +138,55 @@ def test_the_clock_stands_at_the_end_and_the_next_market_goes_on_there(market: M
     later = Payment.objects.filter(merchant=market, created_at__gte=START + timedelta(days=31), chain__isnull=False)
     assert later.count() >= 45
     assert clock.merchant_now(Merchant.objects.get(pk=market.pk)) > START + timedelta(days=60)
+
+
+def test_the_command_of_the_guide_is_taken_as_it_stands(db: None, capsys: pytest.CaptureFixture[str]) -> None:
+    """But with fewer payments."""
+    words = shlex.split(read_block("market.md", "Months of trade", "bash"))
+    name, *options = shlex.split(words[2].removeprefix("ARGS="))
+    assert (words[:2], name) == (["make", "manage"], "simulate_market")
+    options[options.index("--payments") + 1] = "60"
+    call_command(name, *options)
+    assert "Simulated market: 60 attempts" in capsys.readouterr().out
+
+
+def test_routing_rules_and_exemptions_are_tried_on_the_market(db: None, tmp_path: Path) -> None:
+    """The account that loses nothing is found by its rate, the other one by its price; exemptions save challenges."""
+    call_command("simulate_market", payments=4_000, months=1, start=START.date())
+    market = Merchant.objects.get(name=market_rows.MARKET_MERCHANT)
+    channel = Channel.objects.get(merchant=market)
+    boss = signed_in(person("boss", Role.MANAGER, market))
+    north, south = (AcquirerAccount.objects.get(acquirer_merchant_id=name) for name in MARKET_PRICES)
+    rule = RoutingRule.objects.create(channel=channel, name="Cards", position=1, choose_by="rate")
+    for account in (north, south):
+        RoutingTarget.objects.create(rule=rule, account=account, position=1, weight=1)
+    days = {"channel": str(channel.pk), "since": "2030-01-01", "until": "2030-01-30", "all": "on"}
+
+    def work(address: str, **more: str) -> BackgroundWork:
+        assert boss.post(address, days | more).status_code == 302
+        queue.run_background_work()
+        return BackgroundWork.objects.order_by("-asked_at")[0]
+
+    def move() -> tuple[dict[str, Any], set[tuple[str, str]]]:
+        found = work("/admin/gateway/routingrule/try/").cursor
+        moves = {(one["then"], one["now"]) for one in dry_run.summarize_route_changes(found) if one["changed"]}
+        return dry_run.summarize_values(found)[0], moves
+
+    with override_settings(GATEWAY_WORK_DIR=str(tmp_path)):
+        by_rate, moves = move()
+        assert ("stub MARKET-SOUTH", "stub MARKET-NORTH") in moves
+        assert not any(then.startswith("simulator ") for then, _now in moves)
+        assert by_rate["likely"] > 0
+        not_sent = Payment.objects.filter(connector="", created_at__lt=START + timedelta(days=30)).count()
+        assert by_rate["unpriced"] == by_rate["unrated"] == not_sent, "all others have a price and a rate"
+        AcquirerCost.objects.filter(account=south).update(fixed="0.0100")
+        RoutingRule.objects.update(choose_by="cheapest", max_rate_loss="20.00")
+        by_cost, moves = move()
+        assert by_cost["saved"] > 0
+        assert ("stub MARKET-NORTH", "stub MARKET-SOUTH") in moves
+        tried = work("/admin/gateway/channel/exemptions/", **{"exemptions.lowValue": "true"})
+    (row,) = exemption_trial.summarize_exemptions(tried.cursor)
+    assert row["count"] > row["challenges"] > 0
 
 
 def test_a_payment_of_the_market_is_read_and_refunded_like_any_other(market: Merchant) -> None:

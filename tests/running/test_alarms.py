@@ -166,6 +166,7 @@ WELL: Final = {
     'tollhouse_timer_failures_total{timer="recovery"}': "3x60",
     'tollhouse_queue_age_seconds{timer="webhooks"}': "1x60",
     'tollhouse_partition_months_ahead{table="gateway_requestlog"}': "2x60",
+    'tollhouse_approval_falls{kind="brand"}': "0x60",
 }
 FAULTS: Final = {
     "NoNodeAnswers": {'up{job="tollhouse", instance="n1"}': "0x60", 'up{job="tollhouse", instance="n2"}': "0x60"},
@@ -191,6 +192,7 @@ FAULTS: Final = {
     "TimerLate": {'tollhouse_timer_lag_seconds{timer="webhooks"}': "400x60"},
     "TimerFails": {'tollhouse_timer_failures_total{timer="recovery"}': "3+1x60"},
     "PartitionMissing": {'tollhouse_partition_months_ahead{table="gateway_requestlog"}': "0x60"},
+    "ApprovalFall": {'tollhouse_approval_falls{kind="brand"}': "1x60"},
     "QueueOld": {'tollhouse_queue_age_seconds{timer="webhooks"}': "700x60"},
 }
 

@@ -6,6 +6,7 @@ Source: docs/registrations.md; Part B, Tokenization and registration.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final
 from uuid import UUID
@@ -116,6 +117,7 @@ class RegistrationAdmin(ReadOnlyPage):
         self.record(request, "view", row)
         shown = row.details.get(row.means, {}).items()
         payments = _render_registration_payments(row)
+        token = NetworkToken.objects.filter(registration=row).first()
         details = {name: mask_text(value) for name, value in shown if isinstance(value, str)}
         context = {
             **self.admin_site.each_context(request),
@@ -128,7 +130,8 @@ class RegistrationAdmin(ReadOnlyPage):
             "details": sorted(details.items()),
             "payments": payments[:MAX_REGISTRATION_PAYMENTS],
             "most": MAX_REGISTRATION_PAYMENTS if len(payments) > MAX_REGISTRATION_PAYMENTS else 0,
-            "token": NetworkToken.objects.filter(registration=row).first(),
+            "token": token,
+            "token_history": _render_token_history(token),
             "updates": AccountUpdate.objects.filter(registration=row).order_by("-id")[:MAX_SHOWN_ACCOUNT_UPDATES],
             "account_update": _render_account_update(row),
             "updated_by_networks": row.channel.account_updater and row.means == Card.kind,
@@ -217,6 +220,18 @@ def _render_account_update(row: Registration) -> dict[str, Any] | None:
         return None
     code, _message = registrations.ACCOUNT_BLOCKS.get(row.account_update, ("", ""))
     return {"text": AccountUpdate.Status(row.account_update).label, "at": row.account_updated_at, "code": code}
+
+
+def _render_token_history(token: NetworkToken | None) -> list[dict[str, Any]]:
+    """What the card network gave and told of a token, newest first."""
+    return [
+        {
+            "at": datetime.fromisoformat(one["at"]),
+            "status": NetworkToken.Status(one["status"]).label,
+            "expiry": one["expiry"],
+        }
+        for one in reversed(token.history if token is not None else [])
+    ]
 
 
 def _render_registration_payments(row: Registration) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any, Final
 from uuid import UUID
 
@@ -24,7 +25,12 @@ from gateway.connectors.account_choice import (
     compute_cost,
     find_rates,
 )
-from gateway.connectors.account_figures import load_account_figures, pack_figures, unpack_figures
+from gateway.connectors.account_figures import (
+    load_account_figures,
+    pack_figures,
+    rename_accounts,
+    unpack_figures,
+)
 from gateway.connectors.routing import choose_accounts, load_routing_table
 from gateway.connectors.routing_rules import (
     CHOSEN_PAYMENT_TYPES,
@@ -35,6 +41,7 @@ from gateway.connectors.routing_rules import (
     match_rule,
     name_for_rules,
 )
+from gateway.connectors.simulator.connector import SIMULATOR
 from gateway.models import BackgroundWork, Payment, Status
 from gateway.payments.side_effects import REGISTRATION_PAYMENT_TYPE
 from gateway.payments.stored_request import restore_sent_parameters
@@ -54,6 +61,8 @@ _READ: Final = (
     "answer", "means", "route", "status",
 )  # fmt: skip
 
+_NO_NAMES: Final[Mapping[str, str]] = MappingProxyType({})
+
 
 def replay_routing_slice(row: BackgroundWork, folder: AttemptFolder, alive: Callable[[], None]) -> queue.SliceResult:
     """Process one page of payments. Parameters: ``channel``; ``from``, ``to``: the merchant's clock, ISO 8601; ``all``:
@@ -66,19 +75,21 @@ def replay_routing_slice(row: BackgroundWork, folder: AttemptFolder, alive: Call
         total = rows.count()
     _rest, found = read_payment_page(rows, cursor, _READ, DRY_RUN_SLICE_PAYMENTS)
     table = load_routing_table(UUID(asked["channel"]), drafts=bool(asked.get("drafts")))
+    names = name_simulated_accounts(table)
     if "figures" not in cursor:
         # One state of the figures for all slices, so that the sums belong together.
-        cursor["figures"] = pack_figures(load_account_figures(UUID(asked["channel"])))
+        counted = load_account_figures(UUID(asked["channel"]), with_internal=bool(asked.get("all")))
+        cursor["figures"] = pack_figures(rename_accounts(counted, names))
     figures = unpack_figures(cursor["figures"])
     lines = []
     for payment in found:
-        facts, then = routing_facts_from_payment(payment), find_original_account(payment)
+        facts, then = routing_facts_from_payment(payment), find_original_account(payment, names)
         choice = choose_accounts(table, facts, lambda: figures)
         cursor["undecided"] += has_undecided_rule(table, facts)
         now = f"{choice.candidates[0].connector} {choice.candidates[0].merchant}" if choice.candidates else ""
         _add_to_sums(cursor, payment, choice, then, now)
         if now not in (then, ""):
-            _add_value(cursor, payment, facts, figures, then, now)
+            _add_value(cursor, payment, facts, figures, then, now, names)
         if now != then:
             lines.append(_build_csv_line(payment, choice, then, now))
     append_csv_lines(folder, cursor, DRY_RUN_FILE_NAME, _HEADER, lines)
@@ -106,17 +117,25 @@ ROUTING_DRY_RUN: Final = queue.register_work_kind(
 )
 
 
-def find_original_account(payment: Payment) -> str:
-    """The account the payment was first sent to; later failover is not the rules' doing."""
+def name_simulated_accounts(table: RoutingTable) -> dict[str, str]:
+    """The simulator's payments under an account's merchant id (the simulated market's) → that account. The simulator
+    itself has no accounts."""
+    return {f"{SIMULATOR.name} {one.merchant}": f"{one.connector} {one.merchant}" for one in table.accounts}
+
+
+def find_original_account(payment: Payment, names: Mapping[str, str] = _NO_NAMES) -> str:
+    """The account the payment was first sent to; later failover is not the rules' doing. ``names``:
+    :func:`name_simulated_accounts`."""
     tried = (payment.route or {}).get("tried")
     if tried:
         return f"{tried[0]['connector']} {tried[0]['account']}"
-    return _name_last_account(payment)
+    return _name_last_account(payment, names)
 
 
-def _name_last_account(payment: Payment) -> str:
+def _name_last_account(payment: Payment, names: Mapping[str, str]) -> str:
     """The account that the payment ended at."""
-    return f"{payment.connector} {payment.acquirer_merchant_id}".strip()
+    account = f"{payment.connector} {payment.acquirer_merchant_id}".strip()
+    return names.get(account, account)
 
 
 def has_undecided_rule(table: RoutingTable, facts: RoutingFacts) -> bool:
@@ -158,7 +177,13 @@ def _add_to_sums(cursor: dict[str, Any], payment: Payment, choice: RouteChoice, 
 
 
 def _add_value(
-    cursor: dict[str, Any], payment: Payment, facts: RoutingFacts, figures: AccountFigures, then: str, now: str
+    cursor: dict[str, Any],
+    payment: Payment,
+    facts: RoutingFacts,
+    figures: AccountFigures,
+    then: str,
+    now: str,
+    names: Mapping[str, str] = _NO_NAMES,
 ) -> None:
     """Add what moving a judged payment would have cost less, and what may be approved more or less: by currency
     [payments, cost saved, least, likely and most approved money, without a price, without a rate]."""
@@ -171,7 +196,7 @@ def _add_value(
         payment.currency, (0, "0.0000", "0.00", "0.00", "0.00", 0, 0)
     )
     # What an approved payment cost is the price of the account that approved it: after failover, not the first one's.
-    moved_on = payment.status == Status.APPROVED and then != _name_last_account(payment)
+    moved_on = payment.status == Status.APPROVED and then != _name_last_account(payment, names)
     costs = [None if moved_on else compute_cost(figures, account, known) for account in (then, now)]
     priced = costs[0] is not None and costs[1] is not None
     if payment.status == Status.APPROVED and costs[0] is not None and costs[1] is not None:

@@ -41,7 +41,9 @@ SIMULATED_SERVER: Final[Mapping[str, str]] = MappingProxyType(
 )
 """How the simulated 3DS server names itself in an AReq."""
 
-_CHALLENGES: Final = frozenset({"challenge_pass", "challenge_fail", "method_challenge"})
+_CHALLENGES: Final = frozenset({"challenge_pass", "challenge_fail", "method_challenge", "exempted"})
+_EXEMPTION_REQUESTED: Final = frozenset({"02", "05", "07", "08"})
+"""The challengeIndicators that ask for no challenge: no reason, low risk, delegated, trusted merchant."""
 _METHODS: Final = frozenset({"method", "method_challenge"})
 
 
@@ -96,6 +98,8 @@ def _decide_status(areq: ThreeDSMessage, scenario: str) -> tuple[str, str]:
     if scenario == "rejected":
         return "R", "11"
     if areq.get("threeDSRequestorChallengeInd") == DATA_ONLY:
+        return "I", ""
+    if scenario == "exempted" and areq.get("threeDSRequestorChallengeInd") in _EXEMPTION_REQUESTED:
         return "I", ""
     if scenario == "attempt":
         return "A", ""

@@ -35,6 +35,7 @@ ThreeDS = Literal[
     "method_challenge",
     "rejected",
     "when_mandated",
+    "exempted",
 ]
 # "silence": no answer, so the outcome is unknown; "error": the acquirer answers that it is out of order.
 SimulatedBehavior = Literal["answer", "silence", "error"]
@@ -164,6 +165,8 @@ SIMULATED_CARDS: Final[tuple[SimulatedCard, ...]] = (
     _card("4200 0000 0000 0026", "VISA", "3DS: method page, then frictionless", threeds="method"),
     _card("4200 0000 0000 0034", "VISA", "3DS: method page, then a challenge", threeds="method_challenge"),
     _card("4200 0000 0000 0059", "VISA", "3DS: rejected by the issuer", threeds="rejected"),
+    _card("4200 0000 0000 0067", "VISA", "3DS: accepts exemptions, else a challenge", threeds="exempted"),
+    _card("5200 0000 0000 0049", "MASTER", "3DS: accepts exemptions, else a challenge", threeds="exempted"),
     # Rejected before routing: the check digit is wrong.
     _card("4444 4444 4444 4444", "VISA", "Fails the Luhn check", INVALID_NUMBER, acquirer="14"),
     # The issuer wants the shopper to authenticate; approved once the payment carries a proof.

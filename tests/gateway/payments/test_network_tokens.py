@@ -6,6 +6,7 @@ Source: docs/decisions/0126; docs/network-tokens.md.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -67,7 +68,12 @@ from gateway.payments import (
     webhook_payloads,
 )
 from gateway.payments.chain_amounts import Chain
-from gateway.payments.network_tokens import TOKEN_DECLINES, apply_token_event, call_token_service_when_due
+from gateway.payments.network_tokens import (
+    MAX_TOKEN_HISTORY,
+    TOKEN_DECLINES,
+    apply_token_event,
+    call_token_service_when_due,
+)
 from gateway.payments.points_of_service import find_point_of_service
 from gateway.payments.stored_answer import get_attempt_number
 from gateway.personal_data import account_retention
@@ -726,6 +732,40 @@ def test_a_registrations_page_shows_its_token_and_never_the_number(tokens: Shop)
     text = page.content.decode()
     assert f"•••• {TOKEN[-4:]}" in text
     assert TOKEN not in text
+
+
+def test_a_registrations_page_shows_what_became_of_its_token(tokens: Shop) -> None:
+    """Given, suspended, up again, with another date, and gone; newest first, with the time of each."""
+    stored = store(tokens.api)
+    for event in ("SUSPENDED", "RESUMED", "REPLACED", "DELETED"):
+        tell(tokens.api, stored, event)
+    text = (
+        signed_in(person("clerk", Role.CLERK, tokens.merchant))
+        .get(reverse("admin:gateway_registration_change", args=[UUID(stored)]))
+        .content.decode()
+    )
+    history = text.partition("<h2>Network token</h2>")[2].partition("</table>")[0]
+    assert re.findall(r"<td>([^<]*)</td><td>([^<]*)</td></tr>", history) == [
+        ("deleted", "–"), ("active", "05/2040"), ("active", "05/2037"), ("suspended", "05/2037"), ("active", "05/2037"),
+    ]  # fmt: skip
+    made = token_of(stored).history
+    assert [datetime.fromisoformat(one["at"]) for one in made] == sorted(
+        datetime.fromisoformat(one["at"]) for one in made
+    )
+
+
+def test_a_token_keeps_the_newest_of_its_history(tokens: Shop) -> None:
+    reference = token_of(stored := store(tokens.api)).reference
+    for n in range(MAX_TOKEN_HISTORY + 1):
+        apply_token_event(reference, TokenEvent.SUSPENDED if n % 2 == 0 else TokenEvent.RESUMED)
+    history = token_of(stored).history
+    assert len(history) == MAX_TOKEN_HISTORY
+    assert history[-1]["status"] == "SUSPENDED"
+
+
+def test_a_refusal_is_in_the_tokens_history(tokens: Shop) -> None:
+    (entry,) = token_of(store(tokens.api, REFUSED)).history
+    assert (entry["status"], entry["expiry"]) == ("REFUSED", "")
 
 
 # --- the simulated tokens -------------------------------------------------------------------------------------------

@@ -726,7 +726,7 @@ def test_what_would_bring_most_does_not_change_when_payments_are_archived(
     def read() -> list[Any]:
         falls = compute_waterfalls(whole)
         cascades = compute_cascades(whole)
-        gains = list_gains(whole, falls[0], compute_figures(whole, "threeDSecure"), cascades)
+        gains = list_gains(whole, falls, compute_figures(whole, "threeDSecure"), cascades)
         return [falls, cascades, compute_chances(whole), gains]
 
     before = read()

@@ -144,11 +144,15 @@ def trade() -> str:
         f"`{name}` {', '.join(f'loses {share} of 100 {brand}' for brand, share in brands.items()) or 'loses none'}"
         for name, brands in market.MARKET_ACCOUNTS.items()
     )
+    prices = ", ".join(
+        f"`{name}` {percent} % and {fixed} EUR" for name, (percent, fixed) in market.MARKET_PRICES.items()
+    )
     ladder = ", ".join(str(step.days) for step in market.SUBSCRIPTION_LADDER)
     rows = (
         ("shoppers by issuer, of 100", shares),
         ("shoppers' purchases by hour (UTC), in parts", " ".join(map(str, market.MARKET_HOURS))),
         ("acquirer accounts, each with every second purchase", lost),
+        ("what a payment costs there (invented)", prices),
         ("own charges of stored cards, of 100 purchases",
          f"{market.SUBSCRIPTION_PERCENT}, at {market.SUBSCRIPTION_HOUR:02d} UTC"),
         ("a declined charge is tried again after days", ladder),

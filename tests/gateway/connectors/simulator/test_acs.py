@@ -24,7 +24,7 @@ from gateway.threeds_protocol.messages import CHALLENGE_WINDOWS, resolve_challen
 
 STATUS = {
     "frictionless": "Y", "attempt": "A", "unavailable": "U", "challenge_pass": "C", "challenge_fail": "C",
-    "method": "Y", "method_challenge": "C", "rejected": "R", "when_mandated": "U",
+    "method": "Y", "method_challenge": "C", "rejected": "R", "when_mandated": "U", "exempted": "C",
 }  # fmt: skip
 WITH_FLOW = [card for card in SIMULATED_CARDS if card.threeds is not None]
 
@@ -57,6 +57,12 @@ def test_a_card_that_authenticates_only_if_asked_is_challenged_when_asked() -> N
     asked = [answer("when_mandated", threeDSRequestorChallengeInd=f"0{n}")["transStatus"] for n in range(1, 10)]
     assert asked == ["U", "U", "C", "C", "U", "I", "U", "U", "U"]
     assert answer("when_mandated", deviceChannel="03")["transStatus"] == "U"
+
+
+def test_a_card_that_accepts_exemptions_is_challenged_only_without_one() -> None:
+    asked = [answer("exempted", threeDSRequestorChallengeInd=f"0{n}") for n in range(1, 10)]
+    assert [one["transStatus"] for one in asked] == ["C", "I", "C", "C", "I", "I", "I", "I", "C"]
+    assert not any("authenticationValue" in one for one in asked), "an exemption is no proof"
 
 
 def test_any_other_card_is_enrolled_and_authenticates_without_a_challenge() -> None:
