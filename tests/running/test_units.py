@@ -23,6 +23,7 @@ from tests.running.files import EXAMPLES
 from tests.running.units import INSTALLED, UNITS
 
 FOLDER: Final = EXAMPLES / "systemd"
+SETTINGS: Final = PROJECT_ROOT / "config" / "settings.py"
 PRODUCT: Final = (*UNITS, "tollhouse-tick")
 MAX_EXPOSURE: Final = 20
 """Tenths of what systemd-analyze calls exposure: 0 is best, 100 is a process that may do everything."""
@@ -86,6 +87,34 @@ def test_a_unit_comes_back_ends_in_order_and_leaves_no_core(name: str) -> None:
     assert unit["TimeoutStopSec"] == [row]
     ends_at_once = name == "tollhouse-beat"  # it holds nothing: what it would have sent, the other beat sends
     assert int(unit["TimeoutStopSec"][0]) > (0 if ends_at_once else PROGRAM_STOP_GRACE_S)
+
+
+def test_the_units_may_write_the_folders_that_the_settings_name_and_nothing_else() -> None:
+    """Found by starting them: exports, uploads and files for banks had no folder that could be written."""
+    written = re.findall(r'^(GATEWAY_\w+): .*=str\(VAR_DIR / "(\w+)"\)\)$', SETTINGS.read_text(), re.MULTILINE)
+    assert dict(written)["GATEWAY_WORK_DIR"] == "work"
+    (var,) = re.findall(r"^TOLLHOUSE_VAR=/var/lib/(\w+)$", (FOLDER / "tollhouse.env").read_text(), re.MULTILINE)
+    for name in PRODUCT:
+        unit = read_unit(f"{name}.service")
+        folders = set(unit.get("StateDirectory", [""])[0].split())
+        assert folders == (set() if name == "tollhouse-beat" else {f"{var}/{folder}" for _, folder in written})
+        assert unit["ProtectSystem"] == ["strict"]
+        assert "ReadWritePaths" not in unit
+
+
+@pytest.mark.processes
+def test_a_process_of_a_unit_starts_without_a_warning() -> None:
+    """Found by starting them: each said that a folder for static files was missing, which nothing needs."""
+    lines = (FOLDER / "tollhouse.env").read_text().splitlines()
+    own = dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
+    own |= {"DJANGO_SECRET_KEY": "for-this-test-alone-" * 3, "TOLLHOUSE_VAR": "/proc/none"}
+    own |= {"DJANGO_SETTINGS_MODULE": "config.settings", "PATH": "/usr/bin:/bin"}
+    done = subprocess.run(
+        [sys.executable, "-c", "import config.wsgi"],
+        cwd=PROJECT_ROOT, env=own, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "Warning" not in done.stderr
 
 
 def test_all_units_hold_the_same_rights_back() -> None:

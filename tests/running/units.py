@@ -34,6 +34,13 @@ BOOT_S: Final = 1_200
 PATIENCE_S: Final = 300.0
 UNITS: Final = ("tollhouse-web", "tollhouse-worker", "tollhouse-beat")
 LOADED_S: Final = 4.0
+PLACES: Final = (
+    *(f"/var/lib/tollhouse/{folder}" for folder in ("work", "sepa", "outbox")),
+    "/var/lib/tollhouse/vault.json", "/var/lib/tollhouse", "/opt/tollhouse", "/etc/tollhouse/tollhouse.env",
+)  # fmt: skip
+WRITABLE: Final = 3
+"""So many of the places a unit may write."""
+SERVED: Final = ("/static/mark.svg", "/v1/paymentWidgets.js")
 TIMERS: Final = "SELECT count(*) FROM gateway_timerrun WHERE last_at > %s::timestamptz"
 LAYERS: Final = """
 cd "$0"
@@ -139,7 +146,8 @@ class Installation:
         """The example's file, filled in."""
         example = (EXAMPLES / "systemd" / "tollhouse.env").read_text().splitlines()
         names = dict(line.split("=", 1) for line in example if line and not line.startswith("#"))
-        values = {**names, **{name: value for name, value in self.site.environment.items() if name in names}}
+        known = {name: value for name, value in self.site.environment.items() if name in names}
+        values = {**names, **known, "TOLLHOUSE_VAR": names["TOLLHOUSE_VAR"]}
         values["GATEWAY_STUB_ACQUIRER"] = self.site.environment["GATEWAY_STUB_ACQUIRER"]
         file = Path("/etc/tollhouse/tollhouse.env")
         file.touch(mode=0o600)
@@ -165,18 +173,20 @@ def they_start(own: Installation) -> Iterator[Row]:
     _run("systemctl", "enable", "--now", *UNITS)
     ready = own.wait_ready()
     timers = own.wait_timers()
-    load = Load(speaker=own.node)
+    load = Load(speaker=own.node, give_up_s=PATIENCE_S)
     load.start()
     time.sleep(LOADED_S)
     load.finish()
     seen, fine = own.judge(load)
     states = {name: _show(name, "ActiveState") for name in UNITS}
+    served = [own.node.status(path) for path in SERVED]
     yield Row(
         trial="the units start",
-        done="`systemctl enable --now tollhouse-web tollhouse-worker tollhouse-beat`, then payments at the node",
-        seen=f"{', '.join(f'{name} {state}' for name, state in states.items())}; ready after {ready:.0f} s,"
+        done=f"`systemctl enable --now tollhouse-web tollhouse-worker tollhouse-beat`, then payments at the node;"
+        f" {' and '.join(SERVED)}",
+        seen=f"{', '.join(f'{name} {state}' for name, state in states.items())}; {served}; ready after {ready:.0f} s,"
         f" a timer ran after {timers:.0f} s; {seen}",
-        fine=fine and set(states.values()) == {"active"} and len(load.acknowledged) > 0,
+        fine=fine and set(states.values()) == {"active"} and len(load.acknowledged) > 0 and set(served) == {200},
     )
 
 
@@ -189,14 +199,22 @@ def what_they_may(own: Installation) -> Iterator[Row]:
         core = next(line for line in Path(f"/proc/{pid}/limits").read_text().splitlines() if "core file" in line)
         kept = (status["NoNewPrivs"], status["Seccomp"], status["CapEff"].strip("0"), core.split()[4])
         fine &= kept == ("1", "2", "", "0")
+        written = [path for path in PLACES if _may_write(pid, path)]
+        fine &= written == ([] if name == "tollhouse-beat" else list(PLACES[:WRITABLE]))
         seen.append(
-            f"{name}: NoNewPrivs {kept[0]}, Seccomp {kept[1]}, capabilities {kept[2] or 'none'}, core {kept[3]}"
+            f"{name}: NoNewPrivs {kept[0]}, Seccomp {kept[1]}, capabilities {kept[2] or 'none'}, core {kept[3]},"
+            f" writes {', '.join(written) or 'nothing'}"
         )
-    yield Row(trial="what they may do", done="/proc of each main process", seen="; ".join(seen), fine=fine)
+    yield Row(
+        trial="what they may do",
+        done=f"/proc of each main process; as its user in its mounts, is it let write {', '.join(PLACES)}",
+        seen="; ".join(seen),
+        fine=fine,
+    )
 
 
 def they_come_back(own: Installation) -> Iterator[Row]:
-    load = Load(speaker=own.node)
+    load = Load(speaker=own.node, give_up_s=PATIENCE_S)
     load.start()
     time.sleep(LOADED_S)
     for name in UNITS:
@@ -219,7 +237,7 @@ def they_come_back(own: Installation) -> Iterator[Row]:
 
 
 def they_end_in_order(own: Installation) -> Iterator[Row]:
-    load = Load(speaker=own.node)
+    load = Load(speaker=own.node, give_up_s=PATIENCE_S)
     load.start()
     time.sleep(LOADED_S)
     results = {}
@@ -309,6 +327,7 @@ def main() -> None:
         for trial in TRIALS:
             rows += trial(own)
             sys.stdout.write(f"{rows[-1]}\n")
+            sys.stdout.flush()
     finally:
         for name in (*UNITS, "tollhouse-tick"):
             subprocess.run(["systemctl", "stop", name], check=False)
@@ -320,6 +339,12 @@ def main() -> None:
 
 def _show(name: str, what: str) -> str:
     return _run("systemctl", "show", "--value", f"--property={what}", name).strip()
+
+
+def _may_write(pid: str, path: str) -> bool:
+    enter = ["nsenter", f"--target={pid}", "--mount", "--"]
+    user = ["setpriv", "--reuid=tollhouse", "--regid=tollhouse", "--clear-groups", "--"]
+    return subprocess.run([*enter, *user, "test", "-w", path], check=False).returncode == 0
 
 
 def _is_another(name: str, before: str) -> bool:
