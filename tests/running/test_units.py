@@ -20,7 +20,7 @@ from config.doctor import machine_part
 from config.launcher.programs import PROGRAM_STOP_GRACE_S
 from config.launcher.var_folder import PROJECT_ROOT
 from tests.running.files import EXAMPLES
-from tests.running.units import INSTALLED, UNITS
+from tests.running.units import INSTALLED, UNITS, find_documented
 
 FOLDER: Final = EXAMPLES / "systemd"
 SETTINGS: Final = PROJECT_ROOT / "config" / "settings.py"
@@ -64,6 +64,14 @@ def test_every_command_of_a_unit_is_one_of_the_product(name: str) -> None:
             assert Path(sys.executable).with_name(program.name).is_file()
             named = words[words.index("-A") + 1] if "-A" in words else words[0].partition(":")[0]
             assert import_module(named)
+
+
+def test_the_page_installs_and_starts_these_units() -> None:
+    copied = find_documented("cp docs/running/systemd")
+    named = re.findall(r"[\w-]+", copied.partition("{")[2].partition("}")[0])
+    assert tuple(f"tollhouse-{name}" for name in named) == UNITS
+    assert find_documented("systemctl enable --now tollhouse-").split()[3:] == list(UNITS)
+    assert (PROJECT_ROOT / find_documented("install -m 0600 docs/running/systemd").split()[3]).is_file()
 
 
 def test_the_backups_unit_runs_the_script_of_the_examples() -> None:
