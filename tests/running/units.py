@@ -26,7 +26,7 @@ from tests.running.site import Site
 from tests.running.trials import Row, told
 from tests.running.upgrade import NOT_COPIED
 
-PROGRAMS: Final = ("systemd-nspawn", "systemctl")
+PROGRAMS: Final = ("systemd-nspawn", "systemctl", "setpriv", "nsenter")
 DEBIAN_PYTHON: Final = Path("/usr/bin/python3")
 INSTALLED: Final = Path("/opt/tollhouse")
 RESULT: Final = Path("/result")
@@ -34,6 +34,8 @@ BOOT_S: Final = 1_200
 PATIENCE_S: Final = 300.0
 UNITS: Final = ("tollhouse-web", "tollhouse-worker", "tollhouse-beat")
 LOADED_S: Final = 4.0
+LEFT_OUT: Final = [name for name in NOT_COPIED if name != "dist"]
+"""A checkout has the built widget."""
 PLACES: Final = (
     *(f"/var/lib/tollhouse/{folder}" for folder in ("work", "sepa", "outbox")),
     "/var/lib/tollhouse/vault.json", "/var/lib/tollhouse", "/opt/tollhouse", "/etc/tollhouse/tollhouse.env",
@@ -77,7 +79,7 @@ def try_units(folder: Path) -> Iterator[Row]:
     """Install the sources beside the trial's folder, boot, and read what was seen."""
     sources, result = folder / "tollhouse", folder / "result"
     result.mkdir()
-    shutil.copytree(PROJECT_ROOT, sources, ignore=shutil.ignore_patterns(*NOT_COPIED), symlinks=True)
+    shutil.copytree(PROJECT_ROOT, sources, ignore=shutil.ignore_patterns(*LEFT_OUT), symlinks=True)
     uv = str(Path(sys.executable).with_name("uv"))
     _run(uv, "venv", "--quiet", "--relocatable", "--python", str(DEBIAN_PYTHON), str(sources / ".venv"))
     python = str(sources / ".venv" / "bin" / "python")
@@ -92,7 +94,8 @@ def try_units(folder: Path) -> Iterator[Row]:
         f"--bind={result}:{RESULT}", f"--bind-ro={unit}:/etc/systemd/system/trial.service",
         "--boot", "--", "--unit=trial.service",
     ]  # fmt: skip
-    command = ["unshare", "--mount", "sh", "-ec", LAYERS, str(folder), *boot]
+    # If this process is killed, so is the container.
+    command = ["setpriv", "--pdeathsig=KILL", "unshare", "--mount", "sh", "-ec", LAYERS, str(folder), *boot]
     with (folder / "boot.log").open("wb") as log:
         subprocess.run(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, timeout=BOOT_S, check=False)
     rows = result / "rows.json"
@@ -225,7 +228,7 @@ def they_come_back(own: Installation) -> Iterator[Row]:
     for name in UNITS:
         before = _show(name, "MainPID")
         _run("systemctl", "kill", "--kill-whom=all", "--signal=KILL", name)
-        eventually(f"{name} is back", lambda name=name, before=before: _is_another(name, before), PATIENCE_S)  # type: ignore[misc]
+        eventually(f"{name} is back", lambda name=name, before=before: _is_another(name, before), PATIENCE_S)
         own.wait_ready()
         time.sleep(LOADED_S)
     timers = own.wait_timers()
