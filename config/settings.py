@@ -5,6 +5,7 @@ Run `python -m config.launcher` (or `make run`) for embedded defaults; docs/sett
 
 import contextlib
 import os
+import warnings
 from datetime import timedelta
 from pathlib import Path
 
@@ -378,11 +379,13 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 STATIC_URL = "/static/"
 STATIC_ROOT = VAR_DIR / "static"
-with contextlib.suppress(OSError):  # a read-only installation has collected them before
+with contextlib.suppress(OSError):  # in a read-only installation
     STATIC_ROOT.mkdir(parents=True, exist_ok=True)
 STATICFILES_DIRS = [BASE_DIR / "static"]
 # The finders serve what is in the tree; nothing has to be collected before the first start.
 WHITENOISE_USE_FINDERS = True
+# WhiteNoise's, of a STATIC_ROOT that is not there: a read-only installation has none, and needs none.
+warnings.filterwarnings("ignore", "No directory at", UserWarning)
 WHITENOISE_MAX_AGE = 3600
 # --- the back office --------------------------------------------------------------------------------------------
 # Permissions come from grants (gateway.access.permissions); axes locks out after too many tries, passwords are

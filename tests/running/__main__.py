@@ -1,7 +1,8 @@
 """`python -m tests.running`: try all that docs/running.md says, with real processes on the loopback; prints a table.
 
 With --cluster: docs/running.md, Fail-over by Patroni, on machines of a network of its own; a quarter of an hour.
-Without it takes some five minutes. Either stops everything that it started. Exit code 1 when something is not as
+With --units: the systemd units, started by systemd in a container; some minutes.
+Without it takes some five minutes. Each stops everything that it started. Exit code 1 when something is not as
 it must be.
 """
 
@@ -22,6 +23,7 @@ from tests.running.patroni import PROGRAMS, newest_binaries
 from tests.running.servers import Cluster
 from tests.running.site import PROXIES, Site, chosen_proxy
 from tests.running.trials import TRIALS, Row, Stage, Trial
+from tests.running.units import missing_for_units, try_units
 from tests.running.upgrade import an_upgrade
 
 
@@ -31,6 +33,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=4.0, help="how long load runs before and after each fault")
     parser.add_argument("--web-only", action="store_true", help="only what concerns the proxy and its nodes")
     parser.add_argument("--cluster", action="store_true", help="a Patroni cluster that loses each part (root only)")
+    parser.add_argument("--units", action="store_true", help="the systemd units, booted in a container (root only)")
     parser.add_argument("--only", default="", help="the trials in whose names this stands")
     parser.add_argument("--ttl", type=int, default=7, help="with --cluster: Patroni's ttl, seconds")
     parser.add_argument("--markdown", action="store_true", help="print the table as docs/running.md has it")
@@ -40,6 +43,11 @@ def main() -> int:
     names = CLUSTER_TRIALS if options.cluster else [trial.__name__ for trial in (*every, a_live_start)]
     if not any(options.only in name for name in names):
         parser.error(f"--only {options.only}: no trial has this in its name. The trials: {', '.join(names)}")
+    if options.units and (options.only or options.cluster):
+        parser.error("--units stands alone: its trials build on each other.")
+    if options.units and (why := missing_for_units()):
+        sys.stdout.write(f"Skipped, systemd cannot be booted here: {why}\n")
+        return 0
     if options.cluster:
         if why := missing_for_cluster():
             sys.stdout.write(f"Skipped, there can be no cluster here: {why}\n")
@@ -48,17 +56,19 @@ def main() -> int:
         if code is not None:
             return code
     proxy = chosen_proxy(options.proxy)
-    folder = Path(tempfile.mkdtemp(prefix="tollhouse-running-"))
+    # Not in /tmp for the units: a container has its own.
+    folder = Path(tempfile.mkdtemp(prefix="tollhouse-running-", dir="/srv" if options.units else None))
     folder.chmod(0o711)
     started = time.monotonic()
     rows: list[Row] = []
     try:
         trials = [trial for trial in every if options.only in trial.__name__]
-        found = (
-            try_cluster(folder, options.seconds, options.ttl, options.only)
-            if options.cluster
-            else _all(folder, proxy, options.seconds, trials, live=options.only in a_live_start.__name__)
-        )
+        if options.units:
+            found = try_units(folder)
+        elif options.cluster:
+            found = try_cluster(folder, options.seconds, options.ttl, options.only)
+        else:
+            found = _all(folder, proxy, options.seconds, trials, live=options.only in a_live_start.__name__)
         for row in found:
             rows.append(row)
             sys.stdout.write(_line(row, options.markdown) + "\n")

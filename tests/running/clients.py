@@ -102,6 +102,7 @@ class Load:
     speaker: Speaker
     clients: int = 6
     pause_s: float = 0.02
+    give_up_s: float = GIVE_UP_S
     acknowledged: list[Acknowledged] = field(default_factory=list)
     unanswered: list[str] = field(default_factory=list)
     faults: Counter[str] = field(default_factory=Counter)
@@ -116,7 +117,7 @@ class Load:
     def finish(self) -> None:
         self._stop.set()
         for thread in self._threads:
-            thread.join(GIVE_UP_S + ATTEMPT_S)
+            thread.join(self.give_up_s + ATTEMPT_S)
 
     @property
     def retried(self) -> int:
@@ -134,7 +135,7 @@ class Load:
             time.sleep(self.pause_s)
 
     def _pay(self, key: str) -> None:
-        end = time.monotonic() + GIVE_UP_S
+        end = time.monotonic() + self.give_up_s
         attempts = 0
         while time.monotonic() < end:
             attempts += 1

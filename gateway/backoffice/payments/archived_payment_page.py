@@ -1,5 +1,5 @@
 """The page of an archived payment: what is kept of it, and a button that brings its chain back; rows of archived
-payments for it and for searches.
+payments for it, for searches and for the list.
 
 Source: docs/decisions/0130.
 """
@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
+from django.db.models import prefetch_related_objects
+
 from gateway.access.permissions import AccessScope, RowOwner
 from gateway.backoffice.kit.formatting import build_state_pill, format_money
 from gateway.backoffice.kit.links import build_payment_page_url
+from gateway.backoffice.payments.payment_columns import render_means
 from gateway.backoffice.payments.payment_titles import format_payment_title
 from gateway.core import identifiers
 from gateway.models import Payment
@@ -40,14 +43,17 @@ def build_archived_page(payment: Payment, scope: AccessScope) -> dict[str, Any]:
 
 def render_archived_rows(payments: Iterable[Payment]) -> list[dict[str, Any]]:
     """What the table of archived payments shows."""
+    rows = list(payments)
+    prefetch_related_objects(rows, "merchant")
     return [
         {
             "row": one,
+            "means": render_means(one),
             "title": format_payment_title(one),
             "pill": build_state_pill(one.status),
             "address": build_payment_page_url(one.pk),
         }
-        for one in payments
+        for one in rows
     ]
 
 

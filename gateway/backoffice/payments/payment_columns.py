@@ -71,7 +71,8 @@ def _render_state(row: Payment) -> SafeString:
     return format_html('{} <small class="ck-why-not">{} <span class="ck-code">{}</span></small>', shown, why, code)
 
 
-def _render_means(row: Payment) -> Cell:
+def render_means(row: Payment) -> Cell:
+    """Brand and last digits of the means."""
     last = row.answer.get("card", {}).get("last4Digits", "")
     return format_html('{} <span class="ck-mono">•••• {}</span>', row.brand, last) if last else row.brand
 
@@ -99,7 +100,7 @@ PAYMENT_COLUMNS: Final[Mapping[str, PaymentColumn]] = MappingProxyType({
         field="amount",
     ),
     "state": PaymentColumn(title=_("State"), render=_render_state, field="standing__state"),
-    "means": PaymentColumn(title=_("Means"), render=_render_means, field="brand"),
+    "means": PaymentColumn(title=_("Means"), render=render_means, field="brand"),
     "order": PaymentColumn(
         title=_("Order"), render=lambda row: mask_text(row.merchant_transaction_id), cut=True,
         field="merchant_transaction_id",

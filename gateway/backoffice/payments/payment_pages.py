@@ -60,6 +60,7 @@ from gateway.backoffice.payments.payment_filters import (
     parse_payment_filters,
 )
 from gateway.backoffice.payments.payment_search import (
+    ARCHIVED_SHAPES,
     SEARCH_SHAPES,
     FullCardNumberError,
     SearchTerm,
@@ -77,11 +78,15 @@ from gateway.core.result_codes import ResultFamily
 from gateway.models import Approval, Channel, Merchant, Payment, RequestLog, Status, WebhookDelivery
 from gateway.payments.chain_states import ChainStatus
 from gateway.payments.operation_table import OPERATIONS
-from gateway.payments.payment_archive import bring_chain_back, find_archived_payment
+from gateway.payments.payment_archive import bring_chain_back, find_archived_payment, has_archive
 from gateway.payments.rendering import render_issuer, render_payment
 from gateway.scheduling.models import JobRun
 
-LIST_PARAMETERS = (*PAYMENT_FILTER_NAMES, "q", COLUMNS_PARAMETER, payment_columns.ORDER_PARAMETER)
+ARCHIVED_PARAMETER = "archived"
+"""The list is of archived payments."""
+LIST_PARAMETERS = (
+    *PAYMENT_FILTER_NAMES, "q", COLUMNS_PARAMETER, payment_columns.ORDER_PARAMETER, ARCHIVED_PARAMETER,
+)  # fmt: skip
 """Parameters of the list's address that its forms and links keep."""
 QUICK_FILTERS = (
     *(
@@ -137,6 +142,8 @@ class PaymentAdmin(ReadOnlyPage):
         values, unknown = _resolve_entities(request.user, request.GET)
         filters, wrong = parse_payment_filters(values)
         wrong |= unknown
+        if request.GET.get(ARCHIVED_PARAMETER) and not asked.shape and not asked.wrong:
+            return self._archived_list_view(request, values, filters, wrong)
         order = payment_columns.parse_order(request.GET.get(payment_columns.ORDER_PARAMETER, ""))
         typed = asked
         page, too_much, unsorted = payment_search.SearchPage(rows=[]), False, False
@@ -157,16 +164,12 @@ class PaymentAdmin(ReadOnlyPage):
         columns = payment_columns.choose_payment_columns(request.user, request.GET.get(COLUMNS_PARAMETER, ""))
         # What leads on from here, to another page, an export or a bulk action, is read as this list was.
         reading = {"q": asked.typed if asked != typed else request.GET.get("q", "")}
-        listed = {**request.GET.dict(), **reading}
+        listed = {**request.GET.dict(), **reading, ARCHIVED_PARAMETER: ""}
+        ended = not (page.after or too_much or unsorted or wrong or asked.wrong)
         context = {
-            **self.admin_site.each_context(request),
-            "title": _("Payments"),
-            "opts": self.opts,
-            "cl": None,
+            **self._build_list_context(request, filters, wrong),
             "asked": asked,
             "readings": _list_other_readings(request.GET.get("q", ""), asked),
-            "q": request.GET.get("q", ""),
-            "wrong": wrong,
             "too_much": too_much,
             "rows": payment_columns.render_rows(page.rows, columns),
             "archived": render_archived_rows(archived[:MAX_SHOWN_ARCHIVED]),
@@ -175,23 +178,62 @@ class PaymentAdmin(ReadOnlyPage):
             "columns": list_column_choices(columns, self.list_column_titles(request), "when"),
             "unsorted": unsorted,
             "max_sorted": payment_search.MAX_SORTED_PAYMENTS,
-            "views": saved_views.build_view_panel(request.user, payment_columns.PAYMENT_LIST, request.GET),
             "totals": self._sum_listed(request, listed, asked, filters, page),
             "may_operate": self.may(request, "gateway.operate_payment"),
             "bulk_types": [(code, _(OPERATIONS[code].title)) for code in BULK_TYPES],
             "reasons": list(FOLLOW_UP_REASONS.items()),
             "note_max": MAX_FOLLOW_UP_NOTE_CHARS,
             "next": _build_list_query(listed, after=page.after),
+            "may_export": self.may(request, "gateway.export_payment"),
+            "passed_on": _list_passed_filters({**values, **reading, ARCHIVED_PARAMETER: ""}),
+            "older": _build_archive_link(values, filters) if ended and asked.shape not in ARCHIVED_SHAPES else None,
+            "waiting": _count_waiting(request),
+            "own_outcomes": _list_outcomes(request),
+            **(extra_context or {}),
+        }
+        return TemplateResponse(request, "admin/clerk/payments.html", context)
+
+    def _build_list_context(
+        self, request: HttpRequest, filters: PaymentFilters, wrong: Mapping[str, str]
+    ) -> dict[str, Any]:
+        """What the lists of payments and of archived payments both show."""
+        return {
+            **self.admin_site.each_context(request),
+            "title": _("Payments"),
+            "opts": self.opts,
+            "cl": None,
+            "q": request.GET.get("q", ""),
+            "wrong": wrong,
+            "views": saved_views.build_view_panel(request.user, payment_columns.PAYMENT_LIST, request.GET),
             "paged": bool(request.GET.get("after")),
             "filters": self._render_filters(request, filters),
             "narrowed": [name for name in PAYMENT_FILTER_NAMES if request.GET.get(name)],
             "shapes": SEARCH_SHAPES,
-            "quick": [(title, f"?{urlencode(values)}") for title, values in QUICK_FILTERS],
-            "may_export": self.may(request, "gateway.export_payment"),
-            "passed_on": _list_passed_filters({**values, **reading}),
-            "waiting": _count_waiting(request),
-            "own_outcomes": _list_outcomes(request),
-            **(extra_context or {}),
+            "quick": [(title, f"?{urlencode(values)}") for title, values in _list_quick_filters()],
+        }
+
+    def _archived_list_view(
+        self, request: HttpRequest, values: Mapping[str, str], filters: PaymentFilters, wrong: dict[str, str]
+    ) -> HttpResponse:
+        """The archived payments of the filters, newest first."""
+        if filters.state:
+            wrong["state"] = _("is not kept of archived payments: choose a single step instead")
+        page, too_much = payment_search.SearchPage(rows=[]), False
+        if not wrong:
+            try:
+                page = payment_search.find_archived_page(
+                    self.scope(request), filters, after=request.GET.get("after", "")
+                )
+            except SearchTooBroadError:
+                too_much = True
+        context = {
+            **self._build_list_context(request, filters, wrong),
+            "lists_archive": True,
+            "too_much": too_much,
+            "archived": render_archived_rows(page.rows),
+            "next": _build_list_query(request.GET.dict(), after=page.after),
+            "passed_on": _list_passed_filters(values),
+            "everyday": _build_list_query({**values, ARCHIVED_PARAMETER: ""}),
         }
         return TemplateResponse(request, "admin/clerk/payments.html", context)
 
@@ -452,6 +494,22 @@ def _build_list_query(listed: Mapping[str, str], **changes: str) -> str:
         return ""
     kept = dict(_list_passed_filters(listed))
     return f"?{urlencode({**kept, **changes})}"
+
+
+def _build_archive_link(values: Mapping[str, str], filters: PaymentFilters) -> dict[str, Any] | None:
+    """Before when payments of the list may be archived, and the address that lists those of its filters; None if none
+    of them can be."""
+    since = payment_search.find_archived_since(filters)
+    if since is None:
+        return None
+    kept = {name: text for name, text in values.items() if name in PAYMENT_FILTER_NAMES and name != "state"}
+    return {"since": since, "address": _build_list_query({**kept, ARCHIVED_PARAMETER: "1"})}
+
+
+def _list_quick_filters() -> list[tuple[Any, Mapping[str, str]]]:
+    """QUICK_FILTERS, and the archive where one is kept."""
+    archive = [(_("Archived payments"), {ARCHIVED_PARAMETER: "1"})] if has_archive() else []
+    return [*QUICK_FILTERS, *archive]
 
 
 def _resolve_entities(user: Any, values: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from argparse import ArgumentParser
 from collections.abc import Mapping
@@ -34,16 +35,20 @@ class Command(BaseCommand):
             raise CommandError(str(fault)) from None
         if forever:
             _for_ever(registry.TIMERS)
+            return
         done = registry.run_all_timers()
         self.stdout.write(", ".join(f"{number} {name}" for name, number in done.items()))
 
 
 def _for_ever(timers: Mapping[str, registry.Timer]) -> None:
-    """Run each timer in a thread of its own, so that one that waits delays no other."""
+    """Run each timer in a thread of its own, so that one that waits delays no other. On SIGTERM nothing more begins,
+    and what runs comes to its end."""
+    told_to_end: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _frame: told_to_end.append(number))
     looks = due_times.DueLooks()
     running: dict[str, Future[None]] = {}
     with ThreadPoolExecutor(max_workers=max(1, len(timers)), thread_name_prefix="timer") as pool:
-        while True:
+        while not told_to_end:
             free = [name for name in timers if name not in running or running[name].done()]
             try:
                 chosen = looks.choose_timers({name: timers[name].every_s for name in free})
