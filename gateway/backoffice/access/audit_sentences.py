@@ -18,7 +18,7 @@ from django.db.models import Model
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
 
-from gateway.backoffice.kit.formatting import build_state_pill, format_money
+from gateway.backoffice.kit.formatting import build_state_pill, format_labelled, format_money
 from gateway.backoffice.payments.payment_titles import format_payment_title
 from gateway.core.masking import mask_text
 from gateway.models import (
@@ -186,7 +186,7 @@ def _describe(entry: AuditEntry, name: str) -> str:
         sentence = _CONNECTED_SENTENCE
     if sentence is not None:
         return mask_text(str(sentence) % facts)
-    return mask_text(f"{facts['actor']}: {_(entry.action)}, {facts['what']}")
+    return mask_text(format_labelled(facts["actor"], f"{_(entry.action)}, {facts['what']}"))
 
 
 def _name_subject(entry: AuditEntry, name: str, values: Mapping[str, Any]) -> str:

@@ -22,7 +22,7 @@ from gateway.access.permissions import find_row_owner
 from gateway.backoffice.access.independence import is_unlimited_person
 from gateway.backoffice.kit import saved_views
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
-from gateway.backoffice.kit.formatting import build_state_pill
+from gateway.backoffice.kit.formatting import build_state_pill, format_labelled
 from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.payments.payment_search import SearchTooBroadError, limit_search_time
 from gateway.backoffice.payments.payment_titles import format_payment_title
@@ -142,7 +142,7 @@ class JobAdmin(ReadOnlyPage):
         now = clock.merchant_now(row.merchant)
         context = {
             **self.admin_site.each_context(request),
-            "title": f"{SCHEDULE_ACTIONS[verb]}: {schedule_details.name_schedule(row)}",
+            "title": format_labelled(SCHEDULE_ACTIONS[verb], schedule_details.name_schedule(row)),
             "opts": self.opts,
             "original": row,
             "job": row,
