@@ -107,6 +107,60 @@ def test_a_clerk_finds_a_payment_and_refunds_it(shop: Shop, site: str, open_page
     expect(page.get_by_text("Refund 62.00 EUR was accepted.")).to_be_visible()
 
 
+def test_back_leads_to_no_second_capture_or_refund_of_another_part(shop: Shop, site: str, open_page: Open) -> None:
+    """A reservation is captured in two parts, and both are refunded: each time the back button leads to a form that
+    offers the rest, or the other capture, and sending it says what was done."""
+    somebody("clara", "clerk", shop)
+    held = shop.api.pay(paymentType="PA", amount="100.00")
+    address = f"{site}/admin/gateway/payment/{UUID(held.id)}/change/"
+    page = open_page()
+    sign_in(page, site, "clara")
+
+    def send(link: str, amount: str, done: str) -> None:
+        page.goto(address)
+        follow(page, page.get_by_role("link", name=f"{link}…", exact=True).first)
+        page.get_by_label("Amount in EUR").fill(amount)
+        press(link, amount)
+        expect(page.get_by_text(done)).to_be_visible()
+
+    def press(link: str, amount: str) -> None:
+        if link == "Refund":
+            page.get_by_label("Reason").select_option("requested")
+        follow(page, page.get_by_role("button", name=f"{link} {amount} EUR"))
+
+    def made(code: str) -> list[Decimal]:
+        return [row.amount for row in Payment.objects.filter(payment_type=code).order_by("id")]
+
+    # One that was refused comes between: it is the same form.
+    page.goto(address)
+    follow(page, page.get_by_role("link", name="Capture…", exact=True).first)
+    page.get_by_label("Amount in EUR").fill("0")
+    page.locator("[data-submit]").click()
+    expect(page.get_by_text("Give an amount above 0.")).to_be_visible()
+    page.get_by_label("Amount in EUR").fill("60.00")
+    press("Capture", "60.00")
+    expect(page.get_by_text("Capture 60.00 EUR was accepted.")).to_be_visible()
+    page.goto(f"{address[:-7]}do/CP/")
+    page.go_back()
+    page.go_back()
+    page.go_back()
+    expect(page.get_by_label("Amount in EUR")).to_have_value("40.00")
+    press("Capture", "40.00")
+    expect(page.get_by_text("Capture 60.00 EUR was sent by this form before. Nothing was sent twice.")).to_be_visible()
+    assert made("CP") == [Decimal("60.00")]
+    send("Capture", "40.00", "Capture 40.00 EUR was accepted.")
+
+    send("Refund", "40.00", "Refund 40.00 EUR was accepted.")
+    page.go_back()
+    offered = page.get_by_label("Amount in EUR").input_value()
+    press("Refund", offered)
+    expect(page.get_by_text("Refund 40.00 EUR was sent by this form before. Nothing was sent twice.")).to_be_visible()
+    assert made("RF") == [Decimal("40.00")]
+    send("Refund", "20.00", "Refund 20.00 EUR was accepted.")
+    assert made("RF") == [Decimal("40.00"), Decimal("20.00")]
+    assert made("CP") == [Decimal("60.00"), Decimal("40.00")]
+
+
 def test_what_was_typed_comes_back_after_the_page_that_asks_who_one_is(shop: Shop, site: str, open_page: Open) -> None:
     """The proof grows old, or the session ends, while a refund is typed: nothing is sent, and nothing typed again. What
     was sent, or is somebody else's, does not come back."""
