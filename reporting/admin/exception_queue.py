@@ -26,9 +26,10 @@ from django.utils.translation import gettext_lazy as lazy
 from django.utils.translation import ngettext
 
 from gateway.access import audit_log, permissions
-from gateway.backoffice.kit import keyset, saved_views
+from gateway.backoffice.kit import keyset
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
 from gateway.backoffice.kit.formatting import build_state_pill, format_money
+from gateway.backoffice.kit.list_columns import PickedRow, read_named_columns
 from gateway.backoffice.payments import payment_search
 from gateway.backoffice.payments.payment_filters import parse_payment_filters
 from gateway.backoffice.payments.payment_search import (
@@ -42,6 +43,7 @@ from gateway.core.masking import mask_text
 from gateway.models import Payment
 from gateway.payments.refusal import RequestRefusedError
 from reporting.admin import totals
+from reporting.admin.line_columns import LINE_COLUMNS, USUAL_LINE_COLUMNS
 from reporting.models import IS_ACTIVE_MATCH, ClearingInstitute, Finding, Match, MatchState, SettlementRecord
 from reporting.reconciliation import file_columns
 from reporting.settlement import exception_queue, missing_settlements
@@ -81,6 +83,8 @@ class SettlementRecordAdmin(ReadOnlyPage):
     """The exception queue and the page of one settlement record."""
 
     channel_path = None
+    columns = LINE_COLUMNS
+    usual_columns = USUAL_LINE_COLUMNS
 
     def get_urls(self) -> list[URLPattern]:
         name, wrap = "reporting_settlementrecord_", self.admin_site.admin_view
@@ -109,6 +113,7 @@ class SettlementRecordAdmin(ReadOnlyPage):
         own = (("file", file.hex if file else ""), ("kind", kind), ("matched", matched))
         kept = {name: value for name, value in own if value}
         kept |= read_line_filters(request.GET, days, flows=chosen == "lines")
+        shown = read_named_columns(request.GET)
         missed = self._list_missing_payments(request) if chosen == "missing" else None
         rows: list[dict[str, Any]] = []
         page = None
@@ -125,7 +130,8 @@ class SettlementRecordAdmin(ReadOnlyPage):
             "opts": self.opts,
             "chosen": chosen,
             "lists": [
-                (f"?{urlencode({'list': name, **kept})}", title, name == chosen) for name, title in lists.items()
+                (f"?{urlencode([('list', name), *kept.items(), *shown])}", title, name == chosen)
+                for name, title in lists.items()
             ],
             "missing": missed,
             "rows": rows,
@@ -137,7 +143,7 @@ class SettlementRecordAdmin(ReadOnlyPage):
             "sums": sums or [],
             "file_hex": file.hex if file else "",
             "many": bool(rows) and chosen != "lines" and self.may(request, "change"),
-            "views": saved_views.build_view_panel(request.user, self.opts.label_lower, request.GET),
+            **self.build_own_list(request, rows, pick=_name_picked),
             "note_max": exception_queue.MAX_NOTE_CHARS,
             "last": self._find_last_resolved(request),
             **(alike or {}),
@@ -149,7 +155,7 @@ class SettlementRecordAdmin(ReadOnlyPage):
         self, request: HttpRequest, chosen: str, file: UUID | None, kind: str, kept: dict[str, str]
     ) -> tuple[list[dict[str, Any]], keyset.KeysetPage[Any]]:
         """One page of the chosen list, of one file or of all: its rows and the keyset page."""
-        own = [("list", chosen), *kept.items()]
+        own = [("list", chosen), *kept.items(), *read_named_columns(request.GET)]
         rows = self._select_lines(request, file, kept).select_related("institute", "merchant")
         if chosen == "findings":
             found = Finding.objects.filter(closed_at=None, record__in=rows).select_related(
@@ -542,6 +548,13 @@ def _render_line(record: SettlementRecord) -> dict[str, Any]:
         "pill": match_state_pill(record),
         "address": reverse("admin:reporting_settlementrecord_change", args=[record.pk]),
     }
+
+
+def _name_picked(each: Mapping[str, Any]) -> PickedRow:
+    """A finding where the list is one of findings, else the line."""
+    record, finding = each["row"], each.get("finding")
+    name = f"{format_money(record.amount, record.currency)} {mask_text(record.merchant_transaction_id)}"
+    return PickedRow(value=str(finding.pk) if finding is not None else record.pk.hex, name=name.rstrip())
 
 
 def _render_payment_facts(payment: Payment) -> dict[str, Any]:

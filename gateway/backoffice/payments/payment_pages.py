@@ -39,7 +39,7 @@ from gateway.backoffice.kit.formatting import (
     normalize_tone,
 )
 from gateway.backoffice.kit.links import build_payment_page_url
-from gateway.backoffice.kit.list_columns import COLUMNS_PARAMETER, list_column_choices
+from gateway.backoffice.kit.list_columns import COLUMNS_PARAMETER, list_column_choices, list_view_values
 from gateway.backoffice.kit.periods import PERIODS
 from gateway.backoffice.operations import background_work_pages
 from gateway.backoffice.payments import chain_diagram, payment_columns, payment_search
@@ -106,6 +106,8 @@ class PaymentAdmin(ReadOnlyPage):
     """Payments. The list and the page are our own views; the base class gives the access scope."""
 
     lists_from_standby = True
+    columns = payment_columns.PAYMENT_COLUMNS
+    usual_columns = payment_columns.USUAL_COLUMNS
 
     def get_urls(self) -> list[URLPattern]:
         name = "gateway_payment_"
@@ -168,14 +170,21 @@ class PaymentAdmin(ReadOnlyPage):
             "q": request.GET.get("q", ""),
             "wrong": wrong,
             "too_much": too_much,
-            "rows": payment_columns.render_rows(page.rows, columns),
+            "rows": page.rows,
+            "table": {
+                "head": payment_columns.render_head(columns, order, _build_list_query(listed)),
+                "rows": payment_columns.render_rows(page.rows, columns),
+            },
             "archived": render_archived_rows(archived[:MAX_SHOWN_ARCHIVED]),
             "archived_number": len(archived),
-            "head": payment_columns.render_head(columns, order, _build_list_query(listed)),
             "columns": list_column_choices(columns, self.list_column_titles(request), "when"),
             "unsorted": unsorted,
             "max_sorted": payment_search.MAX_SORTED_PAYMENTS,
-            "views": saved_views.build_view_panel(request.user, payment_columns.PAYMENT_LIST, request.GET),
+            "views": saved_views.build_view_panel(
+                request.user,
+                payment_columns.PAYMENT_LIST,
+                list_view_values(request.GET, columns, payment_columns.USUAL_COLUMNS),
+            ),
             "totals": self._sum_listed(request, listed, asked, filters, page),
             "may_operate": self.may(request, "gateway.operate_payment"),
             "bulk_types": [(code, _(OPERATIONS[code].title)) for code in BULK_TYPES],
@@ -235,9 +244,6 @@ class PaymentAdmin(ReadOnlyPage):
         except SearchTooBroadError:
             return {"broad": True}
         return {"rows": sums, "complete": complete, "most": payment_search.MAX_SUMMED_PAYMENTS}
-
-    def list_column_titles(self, request: HttpRequest) -> dict[str, Any]:
-        return {name: column.title for name, column in payment_columns.PAYMENT_COLUMNS.items()}
 
     def _check_operator(self, request: HttpRequest) -> None:
         if not self.may(request, "gateway.operate_payment"):
