@@ -68,7 +68,8 @@ DECIDING_VERBS: Final = ("accept", "submit", "escalate", "decided_won", "decided
 DISPUTE_LISTS: Final[Mapping[str, tuple[str | Promise, tuple[DisputeState, ...]]]] = MappingProxyType(
     {
         "open": (lazy("To answer"), (DisputeState.OPEN,)), "submitted": (lazy("Submitted"), (DisputeState.SUBMITTED,)),
-        "closed": (lazy("Closed"), tuple(sorted(CLOSED_DISPUTE_STATES))), "all": (lazy("All"), tuple(DisputeState)),
+        "closed": (lazy("Closed"), tuple(sorted(CLOSED_DISPUTE_STATES))),
+        "all": (lazy("All disputes"), tuple(DisputeState)),
     }
 )  # fmt: skip
 
@@ -89,8 +90,12 @@ class ChargebackAdmin(ReadOnlyPage):
 
     lists_from_standby = True
     sensitive = True
+    is_named_in_trail = True
     columns = DISPUTE_COLUMNS
     usual_columns = USUAL_DISPUTE_COLUMNS
+
+    def name_row(self, row: Chargeback) -> str:
+        return format_money(row.amount, row.currency)
 
     def get_urls(self) -> list[URLPattern]:
         name, wrap = "chargebacks_chargeback_", self.admin_site.admin_view

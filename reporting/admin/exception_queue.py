@@ -83,8 +83,12 @@ class SettlementRecordAdmin(ReadOnlyPage):
     """The exception queue and the page of one settlement record."""
 
     channel_path = None
+    is_named_in_trail = True
     columns = LINE_COLUMNS
     usual_columns = USUAL_LINE_COLUMNS
+
+    def name_row(self, row: SettlementRecord) -> str:
+        return f"{describe_line_kind(row)} {format_money(row.amount, row.currency)}"
 
     def get_urls(self) -> list[URLPattern]:
         name, wrap = "reporting_settlementrecord_", self.admin_site.admin_view

@@ -22,7 +22,7 @@ from gateway.access import audit_log
 from gateway.access.permissions import RowOwner
 from gateway.background import queue
 from gateway.backoffice.access import audit_work
-from gateway.backoffice.access.audit_sentences import LOOK_ACTIONS, describe_entries
+from gateway.backoffice.access.audit_sentences import LOOK_ACTIONS, describe_entries, name_kind
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
 from gateway.backoffice.kit.work_start import start_page_work
 from gateway.backoffice.payments.chain_sums import CHAIN_SUM_KEYS
@@ -154,7 +154,7 @@ class AuditEntryAdmin(ReadOnlyPage):
         shown = ident.replace("-", "") if len(ident) == HYPHENATED_UUID_CHARS else ident
         page = next((one for one in self.admin_site._registry if one._meta.model_name == entry.subject), None)
         if page is None or not ident:
-            return f"{entry.subject} {shown}".strip()
+            return f"{name_kind(entry.subject)} {shown}".strip()
         address = reverse(f"admin:{page._meta.app_label}_{page._meta.model_name}_change", args=(ident,))
         return format_html('<a class="th-link" href="{}">{} {}</a>', address, page._meta.verbose_name, shown)
 

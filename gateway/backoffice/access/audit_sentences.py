@@ -197,8 +197,14 @@ def _name_subject(entry: AuditEntry, name: str, values: Mapping[str, Any]) -> st
         return f"{ErasureRequest.Kind(values['kind']).label} {values.get('shown', '')}".strip()
     if entry.subject == "monthclosing" and "month" in values:
         return f"{values['month']} ({values.get('merchant', '')})"
-    known = name or next((str(values[key]) for key in ("name", "username", "kind") if values.get(key)), "")
-    return f"{name_kind(entry.subject)} {known}".strip()
+    kind = name_kind(entry.subject)
+    said = next((str(values[key]) for key in ("name", "username", "kind") if values.get(key)), "")
+    if not name:
+        # "alert ALERT" says the same twice.
+        return f"{kind} {said if said.casefold() != kind.casefold() else ''}".strip()
+    # Of a dispute, a file of its evidence.
+    part = str(values.get("name") or "") if entry.subject == "chargeback" else ""
+    return f"{kind} {', '.join(filter(None, (name, part)))}"
 
 
 def _name_move(values: Mapping[str, Any]) -> str:
@@ -212,8 +218,8 @@ def _name_move(values: Mapping[str, Any]) -> str:
 
 def name_kind(subject: str) -> str:
     """The kind of thing that a subject is, in the reader's language."""
-    page = next((model for model in admin.site._registry if model._meta.model_name == subject), None)
-    return str(page._meta.verbose_name) if page is not None else subject
+    found = next((model for model in apps.get_models() if model._meta.model_name == subject), None)
+    return str(found._meta.verbose_name) if found is not None else subject
 
 
 def _load_names(entries: Iterable[AuditEntry]) -> dict[tuple[str, str], str]:
@@ -222,12 +228,14 @@ def _load_names(entries: Iterable[AuditEntry]) -> dict[tuple[str, str], str]:
     for entry in entries:
         asked.setdefault(entry.subject, set()).add(entry.subject_id)
     found: dict[tuple[str, str], str] = {}
-    for model in (*_NAMED, get_user_model()):
+    pages = {model: page for model, page in admin.site._registry.items() if getattr(page, "is_named_in_trail", False)}
+    for model in (*_NAMED, get_user_model(), *pages):
         subject = str(model._meta.model_name)
+        name_row = pages[model].name_row if model in pages else _name_row  # type: ignore[attr-defined]  # a BackofficePage
         keys = {text: key for text in asked.get(subject, ()) if (key := _read_key(model, text)) is not None}
         if keys:
             rows = _select_rows(model).in_bulk(list(keys.values()))
-            found |= {(subject, text): _name_row(rows[key]) for text, key in keys.items() if key in rows}
+            found |= {(subject, text): name_row(rows[key]) for text, key in keys.items() if key in rows}
     return found
 
 

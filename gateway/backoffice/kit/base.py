@@ -174,6 +174,8 @@ class BackofficePage(ModelAdmin):
     sensitive: ClassVar[bool] = False
     lists_from_standby: ClassVar[bool] = False
     """Whether the list may be read from a standby (gateway.db.standby): what is done with its rows is decided anew."""
+    is_named_in_trail: ClassVar[bool] = False
+    """Whether sentences of the audit trail name a row by :meth:`name_row`."""
     requires_reauthentication: ClassVar[bool] = False
     """Whether a change needs a recent authentication."""
     nothing: ClassVar[str | Promise] = ""

@@ -92,7 +92,7 @@ PAYMENT_COLUMNS: Final[Mapping[str, PaymentColumn]] = MappingProxyType({
         field="amount",
     ),
     "state": PaymentColumn(title=_("State"), render=_render_state, field="standing__state"),
-    "means": PaymentColumn(title=_("Means"), render=_render_means, field="brand"),
+    "means": PaymentColumn(title=_("Means"), render=_render_means, field="brand", style="ck-whole"),
     "order": PaymentColumn(
         title=_("Order"), render=lambda row: mask_text(row.merchant_transaction_id), style="ck-cut",
         field="merchant_transaction_id",

@@ -49,6 +49,7 @@ MAX_SHOWN_RUNS: Final = 50
 
 @admin.register(Job)
 class JobAdmin(ReadOnlyPage):
+    is_named_in_trail = True
     columns = SCHEDULE_COLUMNS
     usual_columns = USUAL_SCHEDULE_COLUMNS
 

@@ -25,6 +25,10 @@ def _render_last_attempt(each: Mapping[str, Any]) -> Cell:
     return format_html("{} <small>{}× · {} ms{}</small>", pill, row.attempts, last.duration_ms, waits)
 
 
+def _render_last_try(each: Mapping[str, Any]) -> Cell:
+    return render_moment(each["row"].give_up_at if each["waits"] else None, named=False)
+
+
 def _render_payment(each: Mapping[str, Any]) -> Cell:
     if not each["payment"]:
         return ""
@@ -55,9 +59,7 @@ DELIVERY_COLUMNS: Final[Mapping[str, ListColumn]] = MappingProxyType({
     "ended": ListColumn(
         title=lazy("Ended"), render=lambda each: render_moment(each["row"].ended_at, named=False), timed=True,
     ),
-    "gives_up": ListColumn(
-        title=lazy("Given up at"), render=lambda each: render_moment(each["row"].give_up_at, named=False), timed=True,
-    ),
+    "tried_until": ListColumn(title=lazy("Tried until"), render=_render_last_try, timed=True),
     "id": ListColumn(title="id", render=lambda each: each["row"].pk.hex),
 })  # fmt: skip
 USUAL_DELIVERY_COLUMNS: Final = ("event", "what", "state", "last", "endpoint", "payment")

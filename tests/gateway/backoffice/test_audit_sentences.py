@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import ast
+import io
 import re
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
 from django.contrib import admin
+from django.contrib.auth.models import User
 from django.utils import translation
 from django.utils.translation import gettext
 
+from chargebacks import evidence, ledger
 from chargebacks.states import DisputeEvent
 from gateway.access import audit_log
 from gateway.access.unused_accounts import DISABLE
@@ -21,8 +25,10 @@ from gateway.backoffice.access.audit_sentences import describe_entries
 from gateway.backoffice.schedules.schedule_details import SCHEDULE_ACTIONS
 from gateway.models import AuditEntry, Notification, Role
 from gateway.payments.operation_table import OPERATIONS
+from tests.chargebacks.test_alerts import alerted
 from tests.support.fixtures import BY, Shop
 from tests.support.office import person, signed_in
+from tests.support.settlement import payment_of
 
 ROOT = Path(__file__).parents[3]
 RECORDING = frozenset({"record_audit_entry", "record"})
@@ -167,6 +173,25 @@ def test_an_actor_that_is_no_user_is_named_in_the_readers_language() -> None:
         told = [sentence.partition(" hat ")[0] for sentence in describe_entries(entries).values()]
     assert told[:2] == ["Befehlszeile", "Zugriffstoken 01a2"]
     assert told[2:] == ["Abrechnungsdatei a b.csv", "clara", "SFTP"]
+
+
+@pytest.mark.django_db
+def test_what_an_entry_is_about_has_its_name(shop: Shop) -> None:
+    """A dispute had no amount, work no title, and an alert, which has no page, the name of its table."""
+    disputed = payment_of(shop.api.pay().id)
+    case = ledger.record_chargeback(disputed, Decimal("92.00"), reason="000.100.221", by=BY)
+    evidence.add_evidence(case, "delivery", "delivery.pdf", io.BytesIO(b"%PDF-1.4\n1 0 obj\n<<>>\nendobj\n%%EOF\n"), BY)
+    alerted(payment_of(shop.api.pay().id))
+    boss = User.objects.create_superuser("boss")
+    signed_in(boss).post("/admin/gateway/payment/export/", {"format": "csv", "which": "all"})
+    told = describe_entries(AuditEntry.objects.exclude(subject="accesstoken")).values()
+    assert "tests added evidence to dispute 92.00 EUR, delivery.pdf" in told
+    assert "boss started background work “Payments as CSV”" in told
+    assert "tests recorded alert" in told
+    with translation.override("fr"):
+        told = describe_entries(AuditEntry.objects.all()).values()
+        assert "tests a ajouté une preuve : contestation 92,00 EUR, delivery.pdf" in told
+        assert not any("disputealert" in text for text in told)
 
 
 @pytest.mark.django_db
