@@ -198,10 +198,10 @@ def _name_subject(entry: AuditEntry, name: str, values: Mapping[str, Any]) -> st
     if entry.subject == "monthclosing" and "month" in values:
         return f"{values['month']} ({values.get('merchant', '')})"
     kind = name_kind(entry.subject)
-    said = next((str(values[key]) for key in ("name", "username", "kind") if values.get(key)), "")
+    # The kind of an alert is ALERT, or INQUIRY.
+    keys = ("name", "username", *(() if entry.subject == "disputealert" else ("kind",)))
     if not name:
-        # "alert ALERT" says the same twice.
-        return f"{kind} {said if said.casefold() != kind.casefold() else ''}".strip()
+        return f"{kind} {next((str(values[key]) for key in keys if values.get(key)), '')}".strip()
     # Of a dispute, a file of its evidence.
     part = str(values.get("name") or "") if entry.subject == "chargeback" else ""
     return f"{kind} {', '.join(filter(None, (name, part)))}"

@@ -7,6 +7,7 @@ import io
 import re
 from collections.abc import Iterator
 from decimal import Decimal
+from html import unescape
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -192,6 +193,52 @@ def test_what_an_entry_is_about_has_its_name(shop: Shop) -> None:
         told = describe_entries(AuditEntry.objects.all()).values()
         assert "tests a ajouté une preuve : contestation 92,00 EUR, delivery.pdf" in told
         assert not any("disputealert" in text for text in told)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("language", "rows"),
+    [
+        ("en", [("What", "Refund"), ("Amount", "30.00 EUR"), ("Reason", "the shopper asked for it"),
+                ("Without a second person", "Yes"), ("Refunded", "0.00 EUR")]),
+        ("de", [("Was", "Erstattung"), ("Betrag", "30,00 EUR"), ("Grund", "der Käufer hat darum gebeten"),
+                ("Ohne zweite Person", "Ja"), ("Erstattet", "0,00 EUR")]),
+        ("fr", [("Quoi", "Remboursement"), ("Montant", "30,00 EUR"), ("Motif", "demandé par l'acheteur"),
+                ("Sans seconde personne", "Oui"), ("Remboursé", "0,00 EUR")]),
+    ],
+)  # fmt: skip
+def test_what_a_follow_up_kept_is_shown_in_words(shop: Shop, language: str, rows: list[tuple[str, str]]) -> None:
+    """Beside "Still to refund" stood "operation RF", "alone true" and "reason requested", in every language."""
+    paid = payment_of(shop.api.pay().id)
+    clara = person("clara", Role.CLERK, shop.merchant)
+    client = signed_in(clara)
+    form = f"/admin/gateway/payment/{paid.pk}/do/RF/"
+    key = re.search(r'name="key" value="([^"]+)"', client.get(form).content.decode())
+    assert key is not None
+    client.post(form, {"key": key[1], "amount": "30.00", "reason": "requested", "note": "lamp"})
+    entry = AuditEntry.objects.get(action="refund sent")
+    manager = signed_in(person("max", Role.MANAGER, shop.merchant))
+    manager.post("/admin/language", {"language": language, "next": "/admin/"})
+    page = manager.get(f"/admin/gateway/auditentry/{entry.pk}/change/").content.decode()
+    translation.activate("en")
+    table = page[page.index('<table class="th-facts">') :]
+    shown = {
+        unescape(name): unescape(after if after != "–" else before)
+        for name, before, after in re.findall(
+            r'<th scope="row">([^<]+)</th><td><pre>([^<]*)</pre></td><td><pre>([^<]*)</pre></td>', table
+        )
+    }
+    assert {name: shown.get(name) for name, _value in rows} == dict(rows)
+    assert "history" not in page[page.index('id="header-inner"') :][:6000]
+
+
+@pytest.mark.django_db
+def test_columns_of_a_change_are_called_as_on_their_form(shop: Shop) -> None:
+    audit_log.record_audit_entry(BY, "change", shop.channel, before={"active": True}, after={"active": False})
+    entry = AuditEntry.objects.get(subject="channel")
+    client = signed_in(person("max", Role.MANAGER, shop.merchant))
+    page = client.get(f"/admin/gateway/auditentry/{entry.pk}/change/").content.decode()
+    assert '<th scope="row">Active</th><td><pre>Yes</pre></td><td><pre>No</pre></td>' in page
 
 
 @pytest.mark.django_db
