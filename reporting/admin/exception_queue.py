@@ -28,7 +28,7 @@ from django.utils.translation import ngettext
 from gateway.access import audit_log, permissions
 from gateway.backoffice.kit import keyset
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
-from gateway.backoffice.kit.formatting import build_state_pill, format_money
+from gateway.backoffice.kit.formatting import build_state_pill, format_moment, format_money
 from gateway.backoffice.kit.list_columns import PickedRow, read_named_columns
 from gateway.backoffice.payments import payment_search
 from gateway.backoffice.payments.payment_filters import parse_payment_filters
@@ -581,7 +581,7 @@ def _render_record_facts(record: SettlementRecord) -> list[tuple[str, str]]:
         (_("Our id, as they say"), record.our_id.hex if record.our_id else ""),
         (_("Order"), mask_text(record.merchant_transaction_id)),
         (_("Invoice"), mask_text(record.merchant_invoice_id)),
-        (_("Made"), f"{record.presented_at:%Y-%m-%d %H:%M} UTC" if record.presented_at_known else ""),
+        (_("Made"), format_moment(record.presented_at, "minutes") if record.presented_at_known else ""),
         (_("Settled"), f"{record.settlement_date:%Y-%m-%d}, {record.settlement_status}"),
         (_("Paid out"), format_money(record.settlement_amount, record.settlement_currency)),
         (

@@ -23,7 +23,7 @@ from django.utils.translation import ngettext
 
 from gateway.access import audit_log, permissions
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
-from gateway.backoffice.kit.formatting import build_state_pill
+from gateway.backoffice.kit.formatting import build_state_pill, name_zone
 from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.kit.list_columns import read_named_columns, render_list_table
 from gateway.backoffice.kit.work_start import start_page_work
@@ -125,7 +125,7 @@ class WebhookDeliveryAdmin(ReadOnlyPage):
         }
         typed = {
             "payment": (_("Payment id"), "text"),
-            "from": (_("From (UTC)"), "datetime-local"),
+            "from": (f"{_('From')} ({name_zone()})", "datetime-local"),
             "to": (_("To"), "datetime-local"),
         }
         found = [
