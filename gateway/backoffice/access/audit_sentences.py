@@ -6,7 +6,7 @@ statement for each kind.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 from uuid import UUID
@@ -228,10 +228,12 @@ def _load_names(entries: Iterable[AuditEntry]) -> dict[tuple[str, str], str]:
     for entry in entries:
         asked.setdefault(entry.subject, set()).add(entry.subject_id)
     found: dict[tuple[str, str], str] = {}
-    pages = {model: page for model, page in admin.site._registry.items() if getattr(page, "is_named_in_trail", False)}
-    for model in (*_NAMED, get_user_model(), *pages):
+    named: dict[type[Model], Callable[[Any], str]] = dict.fromkeys((*_NAMED, get_user_model()), _name_row)
+    for model, page in admin.site._registry.items():
+        if getattr(page, "is_named_in_trail", False):
+            named[model] = page.name_row  # type: ignore[attr-defined]  # a BackofficePage
+    for model, name_row in named.items():
         subject = str(model._meta.model_name)
-        name_row = pages[model].name_row if model in pages else _name_row  # type: ignore[attr-defined]  # a BackofficePage
         keys = {text: key for text in asked.get(subject, ()) if (key := _read_key(model, text)) is not None}
         if keys:
             rows = _select_rows(model).in_bulk(list(keys.values()))

@@ -204,7 +204,15 @@ def test_a_page_that_adds_says_so_and_names_the_zone_of_its_times(shop: Shop) ->
     [
         ("en", ("New: grant", "Only active users can sign in.", ">choose<")),
         ("de", ("Neu: Berechtigung", "Nur wer aktiv ist, kann sich anmelden.", ">bitte wählen<")),
-        ("fr", ("À ajouter\u00a0: attribution", "Seul un utilisateur actif peut se connecter.", ">Choisissez une")),
+        (
+            "fr",
+            (
+                "À ajouter\u00a0: attribution",
+                ">Ajouter\u00a0: Attribution<",
+                "Seul un utilisateur actif peut se connecter.",
+                ">Choisissez une",
+            ),
+        ),
     ],
 )
 def test_the_form_of_a_user_says_what_it_asks_for(language: str, words: tuple[str, ...]) -> None:
