@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import datetime
+from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -27,7 +29,7 @@ def _render_text(name: str) -> Callable[[Mapping[str, Any]], str]:
 
 DISPUTE_COLUMNS: Final[Mapping[str, ListColumn]] = MappingProxyType({
     "opened": ListColumn(
-        title=lazy("Opened"), timed=True,
+        title=lazy("Opened"), timed=True, order=("opened_at", datetime),
         render=lambda each: render_link(
             each["address"], render_moment(each["row"].opened_at, "minutes", named=False)
         ),
@@ -37,6 +39,7 @@ DISPUTE_COLUMNS: Final[Mapping[str, ListColumn]] = MappingProxyType({
     ),
     "amount": ListColumn(
         title=lazy("Amount"), render=lambda each: format_money(each["row"].amount, each["row"].currency), style="num",
+        order=("amount", Decimal),
     ),
     "state": ListColumn(title=lazy("State"), render=lambda each: render_pill(each["pill"])),
     "order": ListColumn(
@@ -44,7 +47,9 @@ DISPUTE_COLUMNS: Final[Mapping[str, ListColumn]] = MappingProxyType({
         render=lambda each: render_link(each["payment"], each["order"]) if each["order"] else "–",
     ),
     "reason": ListColumn(title=lazy("Reason"), render=_render_reason),
-    "due": ListColumn(title=lazy("Answer by"), render=lambda each: each["due"] or "–", style="ck-whole"),
+    "due": ListColumn(
+        title=lazy("Answer by"), render=lambda each: each["due"] or "–", style="ck-whole", order=("due_at", datetime),
+    ),
     "merchant": ListColumn(
         title=lazy("Merchant"), render=lambda each: each["row"].merchant.name, style="ck-cut",
     ),
@@ -64,7 +69,7 @@ DISPUTE_COLUMNS: Final[Mapping[str, ListColumn]] = MappingProxyType({
     ),
     "recovered": ListColumn(
         title=lazy("Came back"), style="num",
-        render=lambda each: format_money(each["row"].recovered, each["row"].currency),
+        render=lambda each: format_money(each["row"].recovered, each["row"].currency), order=("recovered", Decimal),
     ),
     "submitted": ListColumn(
         title=lazy("Submitted"), render=lambda each: render_moment(each["row"].submitted_at, "minutes", named=False),

@@ -51,7 +51,7 @@ from gateway.api.body_limits import UploadPolicy, allow_uploads, build_upload_ur
 from gateway.backoffice.kit import charts, keyset, work_start
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
 from gateway.backoffice.kit.formatting import format_money
-from gateway.backoffice.kit.list_columns import PickedRow, read_named_columns
+from gateway.backoffice.kit.list_columns import PickedRow, choose_list_order, read_list_look
 from gateway.backoffice.payments import payment_search
 from gateway.backoffice.sign_in import session
 from gateway.core import clock, identifiers
@@ -133,9 +133,10 @@ class ChargebackAdmin(ReadOnlyPage):
         rows = rows.filter(match_disputes(text)) if text else rows
         rows = period.narrow(rows)
         # Open disputes are ordered by deadline, all others newest first.
-        order = URGENCY_ORDER if chosen == "open" else DISPUTE_ORDER
+        usual = URGENCY_ORDER if chosen == "open" else DISPUTE_ORDER
+        order = choose_list_order(request.GET, self.columns, usual)
         narrowed = [(name, value) for name, value in (("reason", reason), ("q", text), *period.parameters) if value]
-        narrowed += read_named_columns(request.GET)
+        narrowed += read_list_look(request.GET)
         pages = keyset.read_keyset_page(rows, order, request.GET, [("list", chosen), *narrowed])
         orders = find_order_numbers(pages.rows)
         context = {
@@ -155,7 +156,7 @@ class ChargebackAdmin(ReadOnlyPage):
             ],
             "totals": dispute_filters.sum_disputes(rows),
             "q": text,
-            "shown": read_named_columns(request.GET),
+            "shown": read_list_look(request.GET),
             "rows": pages.rows,
             "pages": pages,
             "picture": _draw_chart(own),
@@ -163,6 +164,7 @@ class ChargebackAdmin(ReadOnlyPage):
                 request,
                 [{**formatting.render_case_row(row), "order": mask_text(orders.get(row.pk, ""))} for row in pages.rows],
                 pick=_name_picked,
+                is_ordered=True,
             ),
             "may_draft": permissions.has_permission(request.user, "gateway.view_riskset"),
             "unreminded": contact_pages.list_unreminded_merchants(request),

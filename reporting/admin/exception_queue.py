@@ -29,7 +29,7 @@ from gateway.access import audit_log, permissions
 from gateway.backoffice.kit import keyset
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
 from gateway.backoffice.kit.formatting import build_state_pill, format_moment, format_money
-from gateway.backoffice.kit.list_columns import PickedRow, read_named_columns
+from gateway.backoffice.kit.list_columns import PickedRow, choose_list_order, read_list_look
 from gateway.backoffice.payments import payment_search
 from gateway.backoffice.payments.payment_filters import parse_payment_filters
 from gateway.backoffice.payments.payment_search import (
@@ -117,7 +117,7 @@ class SettlementRecordAdmin(ReadOnlyPage):
         own = (("file", file.hex if file else ""), ("kind", kind), ("matched", matched))
         kept = {name: value for name, value in own if value}
         kept |= read_line_filters(request.GET, days, flows=chosen == "lines")
-        shown = read_named_columns(request.GET)
+        shown = read_list_look(request.GET)
         missed = self._list_missing_payments(request) if chosen == "missing" else None
         rows: list[dict[str, Any]] = []
         page = None
@@ -147,7 +147,7 @@ class SettlementRecordAdmin(ReadOnlyPage):
             "sums": sums or [],
             "file_hex": file.hex if file else "",
             "many": bool(rows) and chosen != "lines" and self.may(request, "change"),
-            **self.build_own_list(request, rows, pick=_name_picked),
+            **self.build_own_list(request, rows, pick=_name_picked, is_ordered=chosen != "findings"),
             "note_max": exception_queue.MAX_NOTE_CHARS,
             "last": self._find_last_resolved(request),
             **(alike or {}),
@@ -159,7 +159,7 @@ class SettlementRecordAdmin(ReadOnlyPage):
         self, request: HttpRequest, chosen: str, file: UUID | None, kind: str, kept: dict[str, str]
     ) -> tuple[list[dict[str, Any]], keyset.KeysetPage[Any]]:
         """One page of the chosen list, of one file or of all: its rows and the keyset page."""
-        own = [("list", chosen), *kept.items(), *read_named_columns(request.GET)]
+        own = [("list", chosen), *kept.items(), *read_list_look(request.GET)]
         rows = self._select_lines(request, file, kept).select_related("institute", "merchant")
         if chosen == "findings":
             found = Finding.objects.filter(closed_at=None, record__in=rows).select_related(
@@ -174,9 +174,9 @@ class SettlementRecordAdmin(ReadOnlyPage):
             states = (MatchState.MULTIPLE_MATCHES if chosen == "multiple" else MatchState.NOT_MATCHED,)
         if chosen != "lines":
             rows = rows.filter(state__in=states, without_payment=chosen == "marked")
-        page = keyset.read_keyset_page(
-            rows, FILE_LINE_ORDER if chosen == "lines" and file is not None else RECORD_ORDER, request.GET, own
-        )
+        usual = FILE_LINE_ORDER if chosen == "lines" and file is not None else RECORD_ORDER
+        order = choose_list_order(request.GET, self.columns, usual)
+        page = keyset.read_keyset_page(rows, order, request.GET, own)
         return [_render_line(row) for row in page.rows], page
 
     def _select_lines(self, request: HttpRequest, file: UUID | None, kept: Mapping[str, str]) -> QuerySet[Any]:

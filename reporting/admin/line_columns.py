@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import date
+from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -55,10 +57,12 @@ def _render_text(name: str) -> Callable[[Mapping[str, Any]], str]:
 LINE_COLUMNS: Final[Mapping[str, ListColumn]] = MappingProxyType({
     "settled": ListColumn(
         title=lazy("Settled"), render=lambda each: render_link(each["address"], f"{each['row'].settlement_date}"),
+        order=("settlement_date", date),
     ),
     "what": ListColumn(title=lazy("What"), render=lambda each: describe_line_kind(each["row"])),
     "amount": ListColumn(
         title=lazy("Amount"), render=lambda each: format_money(each["row"].amount, each["row"].currency), style="num",
+        order=("amount", Decimal),
     ),
     "state": ListColumn(title=lazy("State"), render=_render_state),
     "order": ListColumn(title=lazy("Order or id"), render=_render_order, style="ck-break"),

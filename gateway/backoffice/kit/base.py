@@ -274,14 +274,19 @@ class BackofficePage(ModelAdmin):
         rows: Sequence[Any],
         *,
         pick: Callable[[Any], list_columns.PickedRow] | None = None,
+        is_ordered: bool = False,
     ) -> dict[str, Any]:
         """What the templates of a list that the page draws itself need: its table, the form of its columns and its
-        saved views. ``pick``: what a row is where rows can be selected."""
+        saved views. ``pick``: what a row is where rows can be selected. ``is_ordered``: whether a click on a head
+        orders the list."""
         names = self.choose_columns(request)
         titles = self.list_column_titles(request)
         values = list_columns.list_view_values(request.GET, names, self.usual_columns)
+        asked = saved_views.read_query(request.GET.dict()) if is_ordered else None
         return {
-            "table": list_columns.render_list_table(rows, self.columns, names, self.usual_columns, pick=pick),
+            "table": list_columns.render_list_table(
+                rows, self.columns, names, self.usual_columns, pick=pick, asked=asked
+            ),
             "columns": list_columns.list_column_choices(names, titles, next(iter(titles))),
             "views": saved_views.build_view_panel(request.user, self.opts.label_lower, values),
         }

@@ -9,16 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime
 from typing import Any, Final
+from urllib.parse import urlencode
+from uuid import UUID
 
 from django.utils.functional import Promise
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from gateway.backoffice.kit.formatting import name_zone, normalize_tone
+from gateway.backoffice.kit.keyset import KeysetOrder
 from gateway.models import UserPreference
 
 COLUMNS_PARAMETER: Final = "cols"
+ORDER_PARAMETER: Final = "order"
+"""The column that a list is ordered by; with ``-`` before it, descending."""
 Cell = str | SafeString
 
 
@@ -27,13 +33,15 @@ class ListColumn:
     """A column of a list that a page draws itself.
 
     ``render``: the cell of a row, as the page has it. ``style``: the class of its cells in clerk.css, such as "num".
-    ``timed``: the head names the reader's zone.
+    ``timed``: the head names the reader's zone. ``order``: the field that a keyset orders the list by, which is never
+    null, and its type; None: the list is not ordered by this column.
     """
 
     title: str | Promise
     render: Callable[[Any], Cell] = str
     style: str = ""
     timed: bool = False
+    order: tuple[str, type] | None = None
 
     @property
     def head(self) -> str:
@@ -58,6 +66,31 @@ def render_link(address: str, text: str | SafeString) -> SafeString:
     return format_html('<a href="{}">{}</a>', address, text)
 
 
+def choose_list_order(asked: Mapping[str, str], columns: Mapping[str, ListColumn], usual: KeysetOrder) -> KeysetOrder:
+    """The order that an address names, else the usual one."""
+    text = asked.get(ORDER_PARAMETER, "")
+    column = columns.get(text.removeprefix("-"))
+    if column is None or column.order is None:
+        return usual
+    by_time = column.order[1] in (datetime, date)
+    return KeysetOrder(columns=(column.order, ("id", UUID)), newest_first=text.startswith("-"), by_time=by_time)
+
+
+def link_list_order(name: str, column: ListColumn, asked: Mapping[str, str]) -> dict[str, str]:
+    """How a list is ordered by a column (``sorted``: as of aria-sort), and the address that orders by it, or the other
+    way round. Largest amounts come first."""
+    if column.order is None:
+        return {}
+    order = asked.get(ORDER_PARAMETER, "")
+    up, down = order == name, order == f"-{name}"
+    turned = f"-{name}" if up or (not down and column.style == "num") else name
+    kept = [(key, text) for key, text in asked.items() if key != ORDER_PARAMETER]
+    return {
+        "sorted": "ascending" if up else "descending" if down else "",
+        "address": f"?{urlencode([*kept, (ORDER_PARAMETER, turned)])}",
+    }
+
+
 def render_list_table(
     rows: Sequence[Any],
     columns: Mapping[str, ListColumn],
@@ -65,12 +98,18 @@ def render_list_table(
     usual: Sequence[str],
     *,
     pick: Callable[[Any], PickedRow] | None = None,
+    asked: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Head and rows of a list for ``admin/clerk/table.html``. A column that is not a usual one says what it is on a
-    phone, too, where the table has no head. ``pick``: what a row is where rows can be selected."""
+    phone, too, where the table has no head. ``pick``: what a row is where rows can be selected. ``asked``: the
+    parameters of the list's address, if it can be ordered."""
     shown = [(columns[name], name in usual) for name in names]
+    orders = [link_list_order(name, columns[name], asked) if asked is not None else {} for name in names]
     return {
-        "head": [{"title": each.head, "style": each.style} for each, _usual in shown],
+        "head": [
+            {"title": each.head, "style": each.style, **order}
+            for (each, _usual), order in zip(shown, orders, strict=True)
+        ],
         "rows": [
             {
                 "pick": pick(row) if pick is not None else None,
@@ -108,10 +147,9 @@ def save_columns(user: Any, page: str, names: Sequence[str]) -> None:
     row.save(update_fields=["columns"])
 
 
-def read_named_columns(asked: Mapping[str, str]) -> list[tuple[str, str]]:
-    """The columns that an address names, as its parameter: what leads on from a list keeps them."""
-    text = asked.get(COLUMNS_PARAMETER, "")
-    return [(COLUMNS_PARAMETER, text)] if text else []
+def read_list_look(asked: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Columns and order that an address names, as its parameters: what leads on from a list keeps them."""
+    return [(name, asked[name]) for name in (COLUMNS_PARAMETER, ORDER_PARAMETER) if asked.get(name)]
 
 
 def list_view_values(asked: Mapping[str, str], names: Sequence[str], usual: Sequence[str]) -> dict[str, str]:

@@ -19,14 +19,13 @@ from django.utils.translation import gettext_lazy as _
 from gateway.backoffice.kit import list_columns
 from gateway.backoffice.kit.formatting import format_money, render_moment
 from gateway.backoffice.kit.links import build_payment_page_url
-from gateway.backoffice.kit.list_columns import Cell, ListColumn, PickedRow, render_link, render_pill
+from gateway.backoffice.kit.list_columns import ORDER_PARAMETER, Cell, ListColumn, PickedRow, render_link, render_pill
 from gateway.backoffice.payments.chain_words import build_payment_pill
 from gateway.backoffice.payments.payment_titles import format_payment_title
 from gateway.core import identifiers, result_codes
 from gateway.core.masking import mask_text
 from gateway.models import Payment, Status
 
-ORDER_PARAMETER: Final = "order"
 PAYMENT_LIST: Final = Payment._meta.label_lower
 """The list's name among a user's columns and saved views."""
 

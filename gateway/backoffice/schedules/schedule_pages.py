@@ -23,7 +23,7 @@ from gateway.backoffice.access.independence import is_unlimited_person
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
 from gateway.backoffice.kit.formatting import build_state_pill, format_labelled
 from gateway.backoffice.kit.links import build_payment_page_url
-from gateway.backoffice.kit.list_columns import read_named_columns
+from gateway.backoffice.kit.list_columns import read_list_look
 from gateway.backoffice.payments.payment_search import SearchTooBroadError, limit_search_time
 from gateway.backoffice.payments.payment_titles import format_payment_title
 from gateway.backoffice.schedules import schedule_details
@@ -87,7 +87,7 @@ class JobAdmin(ReadOnlyPage):
             "chosen": chosen,
             "too_much": too_much,
             **self.build_own_list(request, schedule_details.render_schedules(rows[:SCHEDULE_PAGE_ROWS])),
-            "shown": read_named_columns(request.GET),
+            "shown": read_list_look(request.GET),
             "states": [(value, build_state_pill(value)["text"]) for value in Job.State.values],
             "next": rows[SCHEDULE_PAGE_ROWS - 1].created_at.isoformat() if len(rows) > SCHEDULE_PAGE_ROWS else "",
             **(extra_context or {}),

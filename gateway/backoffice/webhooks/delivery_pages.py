@@ -25,7 +25,7 @@ from gateway.access import audit_log, permissions
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
 from gateway.backoffice.kit.formatting import build_state_pill, name_zone
 from gateway.backoffice.kit.links import build_payment_page_url
-from gateway.backoffice.kit.list_columns import read_named_columns, render_list_table
+from gateway.backoffice.kit.list_columns import read_list_look, render_list_table
 from gateway.backoffice.kit.work_start import start_page_work
 from gateway.backoffice.payments.payment_search import SearchTooBroadError, limit_search_time
 from gateway.backoffice.webhooks.delivery_columns import (
@@ -81,7 +81,7 @@ class WebhookDeliveryAdmin(ReadOnlyPage):
             except SearchTooBroadError:
                 too_much = True
         kept = [(name, request.GET[name]) for name in DELIVERY_FILTER_NAMES if request.GET.get(name)]
-        shown = read_named_columns(request.GET)
+        shown = read_list_look(request.GET)
         last = rows[DELIVERY_PAGE_ROWS - 1].pk.hex if len(rows) > DELIVERY_PAGE_ROWS else ""
         more = urlencode([*kept, *shown, ("after", last)]) if last else ""
         context = {
