@@ -39,7 +39,12 @@ from gateway.backoffice.kit.formatting import (
     normalize_tone,
 )
 from gateway.backoffice.kit.links import build_payment_page_url
-from gateway.backoffice.kit.list_columns import COLUMNS_PARAMETER, list_column_choices, list_view_values
+from gateway.backoffice.kit.list_columns import (
+    COLUMNS_PARAMETER,
+    ORDER_PARAMETER,
+    list_column_choices,
+    list_view_values,
+)
 from gateway.backoffice.kit.periods import PERIODS
 from gateway.backoffice.operations import background_work_pages
 from gateway.backoffice.payments import chain_diagram, payment_columns, payment_search
@@ -81,7 +86,7 @@ from gateway.payments.payment_archive import bring_chain_back, find_archived_pay
 from gateway.payments.rendering import render_issuer, render_payment
 from gateway.scheduling.models import JobRun
 
-LIST_PARAMETERS = (*PAYMENT_FILTER_NAMES, "q", COLUMNS_PARAMETER, payment_columns.ORDER_PARAMETER)
+LIST_PARAMETERS = (*PAYMENT_FILTER_NAMES, "q", COLUMNS_PARAMETER, ORDER_PARAMETER)
 """Parameters of the list's address that its forms and links keep."""
 QUICK_FILTERS = (
     *(
@@ -139,7 +144,7 @@ class PaymentAdmin(ReadOnlyPage):
         values, unknown = _resolve_entities(request.user, request.GET)
         filters, wrong = parse_payment_filters(values)
         wrong |= unknown
-        order = payment_columns.parse_order(request.GET.get(payment_columns.ORDER_PARAMETER, ""))
+        order = payment_columns.parse_order(request.GET.get(ORDER_PARAMETER, ""))
         typed = asked
         page, too_much, unsorted = payment_search.SearchPage(rows=[]), False, False
         if not wrong and not asked.wrong:
