@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from django.utils.translation import gettext as _
 
+from gateway.backoffice.kit.formatting import format_labelled
 from gateway.backoffice.payments.explanation import AVS_RESULT_TEXTS, CVV_RESULT_TEXTS
 from gateway.core.masking import mask_text
 from gateway.models import Payment
@@ -56,7 +57,7 @@ def _describe_code(table: Mapping[str, str], code: str | None) -> str:
     """A bank's letter code with its meaning: clerks do not know the codes, acquirers ask for them."""
     if not code:
         return _("not told")
-    return f"{code}: {_(table[code])}" if code in table else code
+    return format_labelled(code, _(table[code])) if code in table else code
 
 
 def _shopper_rows(request: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -68,7 +68,9 @@ def list_alerts_view(page: ModelAdmin[Chargeback], request: HttpRequest) -> Http
         **page.admin_site.each_context(request),
         "title": _("Alerts before disputes"),
         "opts": page.opts,
-        "lists": [(name, title, name == chosen) for name, title in (("open", _("To decide")), ("all", _("All")))],
+        "lists": [
+            (name, title, name == chosen) for name, title in (("open", _("To decide")), ("all", _("All alerts")))
+        ],
         "rows": [{**_render_row(row), "order": mask_text(orders.get(row.pk, ""))} for row in pages.rows],
         "pages": pages,
     }

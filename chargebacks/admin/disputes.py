@@ -30,6 +30,7 @@ from django.utils.translation import ngettext
 
 from chargebacks import cases, deadlines, evidence, evidence_images, ledger, packet_job
 from chargebacks.admin import alert_views, contact_pages, dispute_filters, formatting, manual_entry, rule_draft
+from chargebacks.admin.dispute_columns import DISPUTE_COLUMNS, USUAL_DISPUTE_COLUMNS
 from chargebacks.compelling_evidence import find_earlier_payments
 from chargebacks.dispute_strength import PROOFS, gather_counted, measure_strength
 from chargebacks.disputed_orders import choose_order_number, find_order_numbers, match_disputes
@@ -47,9 +48,10 @@ from chargebacks.stages import DisputeStage
 from chargebacks.states import CLOSED_DISPUTE_STATES, DisputeState, DisputeTransitionError
 from gateway.access import audit_log, permissions
 from gateway.api.body_limits import UploadPolicy, allow_uploads, build_upload_url
-from gateway.backoffice.kit import charts, keyset, saved_views, work_start
+from gateway.backoffice.kit import charts, keyset, work_start
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
 from gateway.backoffice.kit.formatting import format_money
+from gateway.backoffice.kit.list_columns import PickedRow, choose_list_order, read_list_look
 from gateway.backoffice.payments import payment_search
 from gateway.backoffice.sign_in import session
 from gateway.core import clock, identifiers
@@ -66,9 +68,15 @@ DECIDING_VERBS: Final = ("accept", "submit", "escalate", "decided_won", "decided
 DISPUTE_LISTS: Final[Mapping[str, tuple[str | Promise, tuple[DisputeState, ...]]]] = MappingProxyType(
     {
         "open": (lazy("To answer"), (DisputeState.OPEN,)), "submitted": (lazy("Submitted"), (DisputeState.SUBMITTED,)),
-        "closed": (lazy("Closed"), tuple(sorted(CLOSED_DISPUTE_STATES))), "all": (lazy("All"), tuple(DisputeState)),
+        "closed": (lazy("Closed"), tuple(sorted(CLOSED_DISPUTE_STATES))),
+        "all": (lazy("All disputes"), tuple(DisputeState)),
     }
 )  # fmt: skip
+
+
+def _name_picked(each: Mapping[str, Any]) -> PickedRow:
+    case = each["row"]
+    return PickedRow(value=case.pk.hex, name=f"{format_money(case.amount, case.currency)} {each['order']}".rstrip())
 
 
 def _may_add_evidence(request: HttpRequest, names: Mapping[str, Any]) -> bool:
@@ -81,8 +89,13 @@ class ChargebackAdmin(ReadOnlyPage):
     """The list of disputes, the page of one case, and its actions."""
 
     lists_from_standby = True
-
     sensitive = True
+    is_named_in_trail = True
+    columns = DISPUTE_COLUMNS
+    usual_columns = USUAL_DISPUTE_COLUMNS
+
+    def name_row(self, row: Chargeback) -> str:
+        return format_money(row.amount, row.currency)
 
     def get_urls(self) -> list[URLPattern]:
         name, wrap = "chargebacks_chargeback_", self.admin_site.admin_view
@@ -115,13 +128,15 @@ class ChargebackAdmin(ReadOnlyPage):
         chosen = request.GET.get("list", "all" if reason or text else "open")
         chosen = chosen if chosen in DISPUTE_LISTS else "open"
         period = dispute_filters.read_period(request.GET)
-        rows = own.select_related("merchant").filter(state__in=DISPUTE_LISTS[chosen][1])
+        rows = own.select_related("merchant", "channel").filter(state__in=DISPUTE_LISTS[chosen][1])
         rows = rows.filter(reason_code=reason) if reason else rows
         rows = rows.filter(match_disputes(text)) if text else rows
         rows = period.narrow(rows)
         # Open disputes are ordered by deadline, all others newest first.
-        order = URGENCY_ORDER if chosen == "open" else DISPUTE_ORDER
+        usual = URGENCY_ORDER if chosen == "open" else DISPUTE_ORDER
+        order = choose_list_order(request.GET, self.columns, usual)
         narrowed = [(name, value) for name, value in (("reason", reason), ("q", text), *period.parameters) if value]
+        narrowed += read_list_look(request.GET)
         pages = keyset.read_keyset_page(rows, order, request.GET, [("list", chosen), *narrowed])
         orders = find_order_numbers(pages.rows)
         context = {
@@ -141,12 +156,16 @@ class ChargebackAdmin(ReadOnlyPage):
             ],
             "totals": dispute_filters.sum_disputes(rows),
             "q": text,
-            "rows": [
-                {**formatting.render_case_row(row), "order": mask_text(orders.get(row.pk, ""))} for row in pages.rows
-            ],
+            "shown": read_list_look(request.GET),
+            "rows": pages.rows,
             "pages": pages,
             "picture": _draw_chart(own),
-            "views": saved_views.build_view_panel(request.user, self.opts.label_lower, request.GET),
+            **self.build_own_list(
+                request,
+                [{**formatting.render_case_row(row), "order": mask_text(orders.get(row.pk, ""))} for row in pages.rows],
+                pick=_name_picked,
+                is_ordered=True,
+            ),
             "may_draft": permissions.has_permission(request.user, "gateway.view_riskset"),
             "unreminded": contact_pages.list_unreminded_merchants(request),
             **(extra_context or {}),

@@ -26,9 +26,10 @@ from django.utils.translation import gettext_lazy as lazy
 from django.utils.translation import ngettext
 
 from gateway.access import audit_log, permissions
-from gateway.backoffice.kit import keyset, saved_views
+from gateway.backoffice.kit import keyset
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
-from gateway.backoffice.kit.formatting import build_state_pill, format_money
+from gateway.backoffice.kit.formatting import build_state_pill, format_moment, format_money
+from gateway.backoffice.kit.list_columns import PickedRow, choose_list_order, read_list_look
 from gateway.backoffice.payments import payment_search
 from gateway.backoffice.payments.payment_filters import parse_payment_filters
 from gateway.backoffice.payments.payment_search import (
@@ -42,6 +43,7 @@ from gateway.core.masking import mask_text
 from gateway.models import Payment
 from gateway.payments.refusal import RequestRefusedError
 from reporting.admin import totals
+from reporting.admin.line_columns import LINE_COLUMNS, USUAL_LINE_COLUMNS
 from reporting.models import IS_ACTIVE_MATCH, ClearingInstitute, Finding, Match, MatchState, SettlementRecord
 from reporting.reconciliation import file_columns
 from reporting.settlement import exception_queue, missing_settlements
@@ -81,6 +83,12 @@ class SettlementRecordAdmin(ReadOnlyPage):
     """The exception queue and the page of one settlement record."""
 
     channel_path = None
+    is_named_in_trail = True
+    columns = LINE_COLUMNS
+    usual_columns = USUAL_LINE_COLUMNS
+
+    def name_row(self, row: SettlementRecord) -> str:
+        return f"{describe_line_kind(row)} {format_money(row.amount, row.currency)}"
 
     def get_urls(self) -> list[URLPattern]:
         name, wrap = "reporting_settlementrecord_", self.admin_site.admin_view
@@ -109,6 +117,7 @@ class SettlementRecordAdmin(ReadOnlyPage):
         own = (("file", file.hex if file else ""), ("kind", kind), ("matched", matched))
         kept = {name: value for name, value in own if value}
         kept |= read_line_filters(request.GET, days, flows=chosen == "lines")
+        shown = read_list_look(request.GET)
         missed = self._list_missing_payments(request) if chosen == "missing" else None
         rows: list[dict[str, Any]] = []
         page = None
@@ -125,7 +134,8 @@ class SettlementRecordAdmin(ReadOnlyPage):
             "opts": self.opts,
             "chosen": chosen,
             "lists": [
-                (f"?{urlencode({'list': name, **kept})}", title, name == chosen) for name, title in lists.items()
+                (f"?{urlencode([('list', name), *kept.items(), *shown])}", title, name == chosen)
+                for name, title in lists.items()
             ],
             "missing": missed,
             "rows": rows,
@@ -137,7 +147,7 @@ class SettlementRecordAdmin(ReadOnlyPage):
             "sums": sums or [],
             "file_hex": file.hex if file else "",
             "many": bool(rows) and chosen != "lines" and self.may(request, "change"),
-            "views": saved_views.build_view_panel(request.user, self.opts.label_lower, request.GET),
+            **self.build_own_list(request, rows, pick=_name_picked, is_ordered=chosen != "findings"),
             "note_max": exception_queue.MAX_NOTE_CHARS,
             "last": self._find_last_resolved(request),
             **(alike or {}),
@@ -149,7 +159,7 @@ class SettlementRecordAdmin(ReadOnlyPage):
         self, request: HttpRequest, chosen: str, file: UUID | None, kind: str, kept: dict[str, str]
     ) -> tuple[list[dict[str, Any]], keyset.KeysetPage[Any]]:
         """One page of the chosen list, of one file or of all: its rows and the keyset page."""
-        own = [("list", chosen), *kept.items()]
+        own = [("list", chosen), *kept.items(), *read_list_look(request.GET)]
         rows = self._select_lines(request, file, kept).select_related("institute", "merchant")
         if chosen == "findings":
             found = Finding.objects.filter(closed_at=None, record__in=rows).select_related(
@@ -164,9 +174,9 @@ class SettlementRecordAdmin(ReadOnlyPage):
             states = (MatchState.MULTIPLE_MATCHES if chosen == "multiple" else MatchState.NOT_MATCHED,)
         if chosen != "lines":
             rows = rows.filter(state__in=states, without_payment=chosen == "marked")
-        page = keyset.read_keyset_page(
-            rows, FILE_LINE_ORDER if chosen == "lines" and file is not None else RECORD_ORDER, request.GET, own
-        )
+        usual = FILE_LINE_ORDER if chosen == "lines" and file is not None else RECORD_ORDER
+        order = choose_list_order(request.GET, self.columns, usual)
+        page = keyset.read_keyset_page(rows, order, request.GET, own)
         return [_render_line(row) for row in page.rows], page
 
     def _select_lines(self, request: HttpRequest, file: UUID | None, kept: Mapping[str, str]) -> QuerySet[Any]:
@@ -544,6 +554,13 @@ def _render_line(record: SettlementRecord) -> dict[str, Any]:
     }
 
 
+def _name_picked(each: Mapping[str, Any]) -> PickedRow:
+    """A finding where the list is one of findings, else the line."""
+    record, finding = each["row"], each.get("finding")
+    name = f"{format_money(record.amount, record.currency)} {mask_text(record.merchant_transaction_id)}"
+    return PickedRow(value=str(finding.pk) if finding is not None else record.pk.hex, name=name.rstrip())
+
+
 def _render_payment_facts(payment: Payment) -> dict[str, Any]:
     return {
         "payment": payment,
@@ -564,7 +581,7 @@ def _render_record_facts(record: SettlementRecord) -> list[tuple[str, str]]:
         (_("Our id, as they say"), record.our_id.hex if record.our_id else ""),
         (_("Order"), mask_text(record.merchant_transaction_id)),
         (_("Invoice"), mask_text(record.merchant_invoice_id)),
-        (_("Made"), f"{record.presented_at:%Y-%m-%d %H:%M} UTC" if record.presented_at_known else ""),
+        (_("Made"), format_moment(record.presented_at, "minutes") if record.presented_at_known else ""),
         (_("Settled"), f"{record.settlement_date:%Y-%m-%d}, {record.settlement_status}"),
         (_("Paid out"), format_money(record.settlement_amount, record.settlement_currency)),
         (

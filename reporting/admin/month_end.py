@@ -31,6 +31,7 @@ from gateway.backoffice.follow_ups.second_person import (
     register_request_source,
 )
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
+from gateway.backoffice.kit.formatting import format_labelled
 from gateway.backoffice.kit.work_start import start_page_work
 from gateway.backoffice.payments.payment_titles import format_payment_title
 from gateway.backoffice.sign_in import session
@@ -279,7 +280,7 @@ class MonthClosingAdmin(ReadOnlyPage):
             "list": back.url,
         }
         word = _("Prepare all that are at 0.00") if verb == "prepare" else _("Sign all that wait")
-        title = f"{_('Month end')} {month:%Y-%m}: {word}"
+        title = format_labelled(f"{_('Month end')} {month:%Y-%m}", word)
         return start_page_work(request, bulk_closing.MONTHS_CLOSING, title, parameters, back=back.url)
 
     def package_view(self, request: HttpRequest, whose: str, month: str) -> HttpResponse:

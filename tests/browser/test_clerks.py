@@ -12,13 +12,13 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from django.contrib.auth.models import User
 from django.test import override_settings
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from gateway.access import signin
 from gateway.background import queue
 from gateway.models import Division, Payment, Psp, SignIn
 from tests.browser.conftest import picture
-from tests.browser.patience import follow
+from tests.browser.patience import follow, in_no_hurry
 from tests.support.fixtures import Shop, open_shop
 from tests.support.office import person
 
@@ -105,6 +105,73 @@ def test_a_clerk_finds_a_payment_and_refunds_it(shop: Shop, site: str, open_page
     page.get_by_label("Reason").select_option("other")
     follow(page, page.get_by_role("button", name="Refund 62.00 EUR"))
     expect(page.get_by_text("Refund 62.00 EUR was accepted.")).to_be_visible()
+
+
+def test_back_leads_to_no_second_capture_or_refund_of_another_part(shop: Shop, site: str, open_page: Open) -> None:
+    """A reservation is captured in two parts, and both are refunded: each time the back button leads to a form that
+    offers the rest, or the other capture, and sending it says what was done."""
+    somebody("clara", "clerk", shop)
+    held = shop.api.pay(paymentType="PA", amount="100.00")
+    address = f"{site}/admin/gateway/payment/{UUID(held.id)}/change/"
+    page = open_page()
+    sign_in(page, site, "clara")
+
+    def send(link: str, amount: str, done: str) -> None:
+        page.goto(address)
+        follow(page, page.get_by_role("link", name=f"{link}…", exact=True).first)
+        page.get_by_label("Amount in EUR").fill(amount)
+        press(link, amount)
+        expect(page.get_by_text(done)).to_be_visible()
+
+    def press(link: str, amount: str) -> None:
+        if link == "Refund":
+            page.get_by_label("Reason").select_option("requested")
+        follow(page, page.get_by_role("button", name=f"{link} {amount} EUR"))
+
+    def made(code: str) -> list[Decimal]:
+        return [row.amount for row in Payment.objects.filter(payment_type=code).order_by("id")]
+
+    send("Capture", "60.00", "Capture 60.00 EUR was accepted.")
+    page.go_back()
+    expect(page.get_by_label("Amount in EUR")).to_have_value("40.00")
+    press("Capture", "40.00")
+    expect(page.get_by_text("Capture 60.00 EUR was sent by this form before. Nothing was sent twice.")).to_be_visible()
+    assert made("CP") == [Decimal("60.00")]
+    send("Capture", "40.00", "Capture 40.00 EUR was accepted.")
+
+    send("Refund", "40.00", "Refund 40.00 EUR was accepted.")
+    page.go_back()
+    offered = page.get_by_label("Amount in EUR").input_value()
+    press("Refund", offered)
+    expect(page.get_by_text("Refund 40.00 EUR was sent by this form before. Nothing was sent twice.")).to_be_visible()
+    assert made("RF") == [Decimal("40.00")]
+    send("Refund", "20.00", "Refund 20.00 EUR was accepted.")
+    assert made("RF") == [Decimal("40.00"), Decimal("20.00")]
+    assert made("CP") == [Decimal("60.00"), Decimal("40.00")]
+
+
+def test_back_past_a_refused_form_leads_to_no_second_capture(shop: Shop, site: str, chromium: Browser) -> None:
+    """The page that refuses an amount stands between the form and what was sent. It answers 400, which the console of
+    the browser calls an error."""
+    somebody("clara", "clerk", shop)
+    held = shop.api.pay(paymentType="PA", amount="100.00")
+    with in_no_hurry(chromium.new_context()) as context:
+        page = context.new_page()
+        sign_in(page, site, "clara")
+        page.goto(f"{site}/admin/gateway/payment/{UUID(held.id)}/do/CP/")
+        amount, send = page.get_by_label("Amount in EUR"), page.locator("[data-submit]")
+        amount.fill("0")
+        follow(page, send)
+        expect(page.get_by_text("Give an amount above 0.")).to_be_visible()
+        amount.fill("60.00")
+        follow(page, send)
+        expect(page.get_by_text("Capture 60.00 EUR was accepted.")).to_be_visible()
+        with page.expect_navigation():
+            page.evaluate("history.go(-2)")
+        expect(amount).to_have_value("40.00")
+        follow(page, send)
+        expect(page.get_by_text("Capture 60.00 EUR was sent by this form before.")).to_be_visible()
+    assert [row.amount for row in Payment.objects.filter(payment_type="CP")] == [Decimal("60.00")]
 
 
 def test_what_was_typed_comes_back_after_the_page_that_asks_who_one_is(shop: Shop, site: str, open_page: Open) -> None:

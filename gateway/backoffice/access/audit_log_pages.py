@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
 from ipaddress import ip_address
 from typing import Any, Final
 
+from django.apps import apps
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.db.models import Q, QuerySet
@@ -15,6 +18,7 @@ from django.template.loader import render_to_string
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.text import capfirst
 from django.utils.translation import get_language, gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -22,11 +26,14 @@ from gateway.access import audit_log
 from gateway.access.permissions import RowOwner
 from gateway.background import queue
 from gateway.backoffice.access import audit_work
-from gateway.backoffice.access.audit_sentences import LOOK_ACTIONS, describe_entries
+from gateway.backoffice.access.audit_sentences import LOOK_ACTIONS, describe_entries, name_kind
+from gateway.backoffice.follow_ups.reasons import name_reason
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
+from gateway.backoffice.kit.formatting import build_state_pill, format_money
 from gateway.backoffice.kit.work_start import start_page_work
 from gateway.backoffice.payments.chain_sums import CHAIN_SUM_KEYS
 from gateway.models import AuditEntry, AuditSeal
+from gateway.payments.operation_table import OPERATIONS
 
 HYPHENATED_UUID_CHARS: Final = 36
 """Length of an id with hyphens, as Django writes it; pages, API and logs write it without."""
@@ -36,6 +43,15 @@ _TONES: Final = {
     "delete": "bad", "disable": "bad", "revoke": "bad", "refused": "bad",
 }  # fmt: skip
 """Action → class of its pill; other actions have none."""
+
+
+_VALUE_TITLES: Final[Mapping[str, Any]] = {
+    "operation": _("What"), "amount": _("Amount"), "currency": _("Currency"), "reason": _("Reason"),
+    "note": _("Note"), "payment": _("Payment"), "status": _("Status"), "code": _("Result"),
+    "alone": _("Without a second person"), "name": _("Name"), "merchant": _("Merchant"), "state": _("State"),
+    "account": _("Account"), "institute": _("Institute"), "file": _("File"), "lines": _("Lines"),
+}  # fmt: skip
+"""Value of an entry → its name for a reader, in the order in which they are shown."""
 
 
 class LooksFilter(admin.SimpleListFilter):
@@ -107,7 +123,9 @@ class AuditEntryAdmin(ReadOnlyPage):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        answer = super().change_view(request, object_id, form_url, extra_context)
+        # An entry is never changed: it has no history.
+        context = {"show_history": False, **(extra_context or {})}
+        answer = super().change_view(request, object_id, form_url, context)
         if answer.status_code == 200:
             _record_log_view(request, object_id)
         return answer
@@ -154,15 +172,24 @@ class AuditEntryAdmin(ReadOnlyPage):
         shown = ident.replace("-", "") if len(ident) == HYPHENATED_UUID_CHARS else ident
         page = next((one for one in self.admin_site._registry if one._meta.model_name == entry.subject), None)
         if page is None or not ident:
-            return f"{entry.subject} {shown}".strip()
+            return f"{name_kind(entry.subject)} {shown}".strip()
         address = reverse(f"admin:{page._meta.app_label}_{page._meta.model_name}_change", args=(ident,))
         return format_html('<a class="th-link" href="{}">{} {}</a>', address, page._meta.verbose_name, shown)
 
     @admin.display(description=_("before and after"))
     def changes(self, entry: AuditEntry) -> SafeString:
         before, after = entry.before or {}, entry.after or {}
-        names = [name for name in {**before, **after} if before.get(name) != after.get(name)] or list(after)
-        rows = [(_title_value(name), _format_value(before.get(name)), _format_value(after.get(name))) for name in names]
+        changed = [name for name in {**before, **after} if before.get(name) != after.get(name)] or list(after)
+        values, known = {**before, **after}, list(_VALUE_TITLES)
+        names = sorted(changed, key=lambda name: known.index(name) if name in known else len(known))
+        rows = [
+            (
+                _title_value(entry.subject, name),
+                _format_value(name, before.get(name), values),
+                _format_value(name, after.get(name), values),
+            )
+            for name in names
+        ]
         return SafeString(render_to_string("admin/before_after.html", {"rows": rows}))
 
     def place(self, row: AuditEntry) -> RowOwner:
@@ -188,15 +215,42 @@ def _record_log_view(request: HttpRequest, entry: str) -> None:
     audit_log.record_audit_entry_for(actor_from_request(request), "view", "auditentry", entry)
 
 
-def _title_value(name: str) -> str:
-    """The name of a value: of a payment's sums in the reader's language, of a row's columns as they are called."""
-    return gettext(name) if name in CHAIN_SUM_KEYS else name
+def _title_value(subject: str, name: str) -> str:
+    """The name of a value: of a payment's sums and of what is kept of acts in words, of a row's columns as forms name
+    them."""
+    if name in CHAIN_SUM_KEYS:
+        return gettext(name)
+    if name in _VALUE_TITLES:
+        return str(_VALUE_TITLES[name])
+    model = next((each for each in apps.get_models() if each._meta.model_name == subject), None)
+    field = next((each for each in model._meta.fields if each.name == name), None) if model is not None else None
+    return capfirst(str(field.verbose_name)) if field is not None else name
 
 
-def _format_value(value: Any) -> str:
+def _format_value(name: str, value: Any, values: Mapping[str, Any]) -> str:
+    """A value for a reader. ``values``: all of its entry; those of a follow-up have an operation."""
     if value is None:
         return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)
+    if isinstance(value, bool):
+        return gettext("Yes") if value else gettext("No")
+    if not isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False, indent=1)
+    if "operation" not in values:
+        return value
+    if name == "amount" or name in CHAIN_SUM_KEYS:
+        return _format_kept_money(value, str(values.get("currency", "")))
+    if name == "operation" and value in OPERATIONS:
+        return gettext(OPERATIONS[value].title)
+    if name == "reason":
+        return name_reason(value) or value
+    return str(build_state_pill(value)["text"]) if name == "status" else value
+
+
+def _format_kept_money(text: str, currency: str) -> str:
+    try:
+        return format_money(Decimal(text), currency)
+    except InvalidOperation:
+        return text
 
 
 def _is_address(term: str) -> bool:

@@ -6,7 +6,7 @@ statement for each kind.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 from uuid import UUID
@@ -18,7 +18,7 @@ from django.db.models import Model
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
 
-from gateway.backoffice.kit.formatting import build_state_pill, format_money
+from gateway.backoffice.kit.formatting import build_state_pill, format_labelled, format_money
 from gateway.backoffice.payments.payment_titles import format_payment_title
 from gateway.core.masking import mask_text
 from gateway.models import (
@@ -186,7 +186,7 @@ def _describe(entry: AuditEntry, name: str) -> str:
         sentence = _CONNECTED_SENTENCE
     if sentence is not None:
         return mask_text(str(sentence) % facts)
-    return mask_text(f"{facts['actor']}: {_(entry.action)}, {facts['what']}")
+    return mask_text(format_labelled(facts["actor"], f"{_(entry.action)}, {facts['what']}"))
 
 
 def _name_subject(entry: AuditEntry, name: str, values: Mapping[str, Any]) -> str:
@@ -197,8 +197,14 @@ def _name_subject(entry: AuditEntry, name: str, values: Mapping[str, Any]) -> st
         return f"{ErasureRequest.Kind(values['kind']).label} {values.get('shown', '')}".strip()
     if entry.subject == "monthclosing" and "month" in values:
         return f"{values['month']} ({values.get('merchant', '')})"
-    known = name or next((str(values[key]) for key in ("name", "username", "kind") if values.get(key)), "")
-    return f"{name_kind(entry.subject)} {known}".strip()
+    kind = name_kind(entry.subject)
+    # The kind of an alert is ALERT, or INQUIRY.
+    keys = ("name", "username", *(() if entry.subject == "disputealert" else ("kind",)))
+    if not name:
+        return f"{kind} {next((str(values[key]) for key in keys if values.get(key)), '')}".strip()
+    # Of a dispute, a file of its evidence.
+    part = str(values.get("name") or "") if entry.subject == "chargeback" else ""
+    return f"{kind} {', '.join(filter(None, (name, part)))}"
 
 
 def _name_move(values: Mapping[str, Any]) -> str:
@@ -212,8 +218,8 @@ def _name_move(values: Mapping[str, Any]) -> str:
 
 def name_kind(subject: str) -> str:
     """The kind of thing that a subject is, in the reader's language."""
-    page = next((model for model in admin.site._registry if model._meta.model_name == subject), None)
-    return str(page._meta.verbose_name) if page is not None else subject
+    found = next((model for model in apps.get_models() if model._meta.model_name == subject), None)
+    return str(found._meta.verbose_name) if found is not None else subject
 
 
 def _load_names(entries: Iterable[AuditEntry]) -> dict[tuple[str, str], str]:
@@ -222,12 +228,16 @@ def _load_names(entries: Iterable[AuditEntry]) -> dict[tuple[str, str], str]:
     for entry in entries:
         asked.setdefault(entry.subject, set()).add(entry.subject_id)
     found: dict[tuple[str, str], str] = {}
-    for model in (*_NAMED, get_user_model()):
+    named: dict[type[Model], Callable[[Any], str]] = dict.fromkeys((*_NAMED, get_user_model()), _name_row)
+    for model, page in admin.site._registry.items():
+        if getattr(page, "is_named_in_trail", False):
+            named[model] = page.name_row  # type: ignore[attr-defined]  # a BackofficePage
+    for model, name_row in named.items():
         subject = str(model._meta.model_name)
         keys = {text: key for text in asked.get(subject, ()) if (key := _read_key(model, text)) is not None}
         if keys:
             rows = _select_rows(model).in_bulk(list(keys.values()))
-            found |= {(subject, text): _name_row(rows[key]) for text, key in keys.items() if key in rows}
+            found |= {(subject, text): name_row(rows[key]) for text, key in keys.items() if key in rows}
     return found
 
 

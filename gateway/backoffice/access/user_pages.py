@@ -64,6 +64,10 @@ class UserForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
     class Meta:
         model = User
         fields = ("username", "first_name", "last_name", "email", "is_active")
+        help_texts = {
+            "username": gettext_lazy("At most 150 letters, digits and @ . + - _; it stays."),
+            "is_active": gettext_lazy("Only active users can sign in. Users are switched off, never deleted."),
+        }
 
     def clean_username(self) -> str:
         """Refuse a name that differs from another only in case: readers of the audit log would take the two for one."""

@@ -23,7 +23,7 @@ from django.utils.translation import gettext_lazy as lazy
 from django.utils.translation import ngettext
 
 from gateway.backoffice.kit.base import InstallationPage, ReadOnlyInline, ReadOnlyPage
-from gateway.backoffice.kit.formatting import format_money
+from gateway.backoffice.kit.formatting import format_labelled, format_money
 from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.sign_in import session
 from gateway.connectors.sepa import file_delivery, payment_files
@@ -148,8 +148,8 @@ class BankOrderAdmin(ReadOnlyPage):
         if not row.reason:
             return ""
         if row.kind in REQUEST_KINDS and row.reason in REFUSED_CANCELLATIONS:
-            return f"{row.reason}: {_(REFUSED_CANCELLATIONS[row.reason])}"
-        return f"{row.reason}: {_(find_bank_reason(row.reason).meaning)}"
+            return format_labelled(row.reason, _(REFUSED_CANCELLATIONS[row.reason]))
+        return format_labelled(row.reason, _(find_bank_reason(row.reason).meaning))
 
     @admin.display(description=lazy("payment"))
     def payment_link(self, row: BankOrder) -> str:

@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
 
 from gateway.backoffice.kit.base import ReadOnlyPage
+from gateway.backoffice.kit.formatting import format_labelled
 from gateway.connectors.sepa import mandates
 from gateway.connectors.sepa.bank_reasons import find_bank_reason
 from gateway.models import SepaMandate
@@ -83,7 +84,8 @@ class SepaMandateAdmin(ReadOnlyPage):
     def reason_text(self, row: SepaMandate) -> str:
         if row.state_reason in SepaMandate.StateReason.values:
             return str(_(str(SepaMandate.StateReason(row.state_reason).label)))
-        return f"{row.state_reason}: {_(find_bank_reason(row.state_reason).meaning)}" if row.state_reason else ""
+        meaning = _(find_bank_reason(row.state_reason).meaning)
+        return format_labelled(row.state_reason, meaning) if row.state_reason else ""
 
     @admin.display(description=lazy("lapses on"))
     def lapses_on(self, row: SepaMandate) -> str:

@@ -73,7 +73,7 @@ class ApprovalAdmin(ReadOnlyPage):
                 waiting.exclude(mine) if self.may(request, DECIDE_APPROVAL_PERMISSION) else waiting,
             ),
             "mine": (_("Asked by me"), rows.filter(mine)),
-            "all": (_("All"), rows),
+            "all": (_("All requests"), rows),
         }
         chosen = request.GET.get("list", "waiting" if self.may(request, DECIDE_APPROVAL_PERMISSION) else "mine")
         chosen = chosen if chosen in lists else "waiting"

@@ -102,7 +102,7 @@ def handle_follow_up_form(page: ModelAdmin[Payment], request: HttpRequest, origi
         "most_text": format_money(most, target.currency) if most is not None else "",
         "note": request.POST.get("note", ""),
         "amount": asked or format_typed_amount(most if most is not None else target.amount),
-        "key": manual_follow_up.sign_form_key(clerk, target, code),
+        "key": manual_follow_up.renew_form_key(request.POST.get("key", ""), clerk, target, code),
         "effect": _(_EFFECTS[code]) if code in _EFFECTS else "",
         "above": asked,
         "back": build_payment_page_url(origin.pk),

@@ -100,6 +100,17 @@ def read_form_key(text: str, clerk: Clerk, target: Payment, code: str) -> UUID:
     return UUID(key)
 
 
+def renew_form_key(text: str, clerk: Clerk, target: Payment, code: str) -> str:
+    """The key of a form that is shown once more: the one that it has, as long as it can be sent; else a new one. With
+    another one the browser's back button would lead to the first, unused, and sending that would be a second
+    follow-up."""
+    try:
+        read_form_key(text, clerk, target, code)
+    except FollowUpNotPossibleError:
+        return sign_form_key(clerk, target, code)
+    return text
+
+
 def parse_follow_up_order(
     chain: Chain, target: Payment, code: str, amount: str, *, reason: str = "", note: str = ""
 ) -> FollowUpOrder:

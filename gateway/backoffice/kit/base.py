@@ -12,7 +12,7 @@ follow the user's grants (gateway.access.permissions). A row outside them answer
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 from uuid import UUID
 
@@ -174,6 +174,8 @@ class BackofficePage(ModelAdmin):
     sensitive: ClassVar[bool] = False
     lists_from_standby: ClassVar[bool] = False
     """Whether the list may be read from a standby (gateway.db.standby): what is done with its rows is decided anew."""
+    is_named_in_trail: ClassVar[bool] = False
+    """Whether sentences of the audit trail name a row by :meth:`name_row`."""
     requires_reauthentication: ClassVar[bool] = False
     """Whether a change needs a recent authentication."""
     nothing: ClassVar[str | Promise] = ""
@@ -182,6 +184,10 @@ class BackofficePage(ModelAdmin):
     """Columns without a filter that other pages' links narrow this list by."""
     more_columns: ClassVar[tuple[str, ...]] = ()
     """Columns that a user may add to those of ``list_display``."""
+    columns: ClassVar[Mapping[str, list_columns.ListColumn]] = {}
+    """Columns of a list that the page draws itself, the first one always shown."""
+    usual_columns: ClassVar[tuple[str, ...]] = ()
+    """Those among ``columns`` of a user who chose none."""
     has_views: ClassVar[bool] = True
     """Whether the list offers saved views; False for lists that have nothing to choose."""
     list_before_template = "admin/clerk/list_tools.html"
@@ -251,8 +257,39 @@ class BackofficePage(ModelAdmin):
 
     def list_column_titles(self, request: HttpRequest) -> dict[str, Any]:
         """Name and title of every column that the list can have; the first one is always shown."""
+        if self.columns:
+            return {name: column.title for name, column in self.columns.items()}
         _usual, known = self._known_columns(super().get_list_display(request))
         return {name: capfirst(str(label_for_field(item, self.model, self))) for name, item in known.items()}
+
+    def choose_columns(self, request: HttpRequest) -> list[str]:
+        """The columns among ``columns`` that this request shows."""
+        asked = request.GET.get(list_columns.COLUMNS_PARAMETER, "")
+        known, usual = list(self.columns), self.usual_columns
+        return list_columns.choose_columns(request.user, self.opts.label_lower, asked, known, usual)
+
+    def build_own_list(
+        self,
+        request: HttpRequest,
+        rows: Sequence[Any],
+        *,
+        pick: Callable[[Any], list_columns.PickedRow] | None = None,
+        is_ordered: bool = False,
+    ) -> dict[str, Any]:
+        """What the templates of a list that the page draws itself need: its table, the form of its columns and its
+        saved views. ``pick``: what a row is where rows can be selected. ``is_ordered``: whether a click on a head
+        orders the list."""
+        names = self.choose_columns(request)
+        titles = self.list_column_titles(request)
+        values = list_columns.list_view_values(request.GET, names, self.usual_columns)
+        asked = saved_views.read_query(request.GET.dict()) if is_ordered else None
+        return {
+            "table": list_columns.render_list_table(
+                rows, self.columns, names, self.usual_columns, pick=pick, asked=asked
+            ),
+            "columns": list_columns.list_column_choices(names, titles, next(iter(titles))),
+            "views": saved_views.build_view_panel(request.user, self.opts.label_lower, values),
+        }
 
     def _known_columns(self, usual: Sequence[Any]) -> tuple[list[str], dict[str, Any]]:
         """The names of the page's own columns, and every column by its name: some are functions. A list without a
@@ -301,7 +338,8 @@ class BackofficePage(ModelAdmin):
     def _build_list_tools(self, request: HttpRequest) -> dict[str, Any]:
         columns = [_name_column(each) for each in self.get_list_display(request)]
         titles = self.list_column_titles(request)
-        values = request.GET.dict()
+        usual, _known = self._known_columns(super().get_list_display(request))
+        values = list_columns.list_view_values(request.GET, columns, usual)
         if ORDER_VAR in values:
             # The order names columns by their place, so that a view has to keep which they are.
             values.setdefault(list_columns.COLUMNS_PARAMETER, ",".join(columns))

@@ -11,7 +11,7 @@ from typing import Final
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
-from gateway.backoffice.kit.formatting import format_money, format_number
+from gateway.backoffice.kit.formatting import format_labelled, format_money, format_number
 
 CHART_WIDTH: Final = 480
 """Units across in which columns and labels are laid out; the picture itself is as wide as its place."""
@@ -71,7 +71,7 @@ def draw_stacked_bars(
             begins = above if figure > 0 else below
             below += high if figure < 0 else 0.0
             box = (_percent(place * step + step * 0.12), round(begins, 2), _percent(step * 0.76), round(high, 2))
-            parts.append((kind, *box, f"{label}: {name} {_format_figure(figure)}"))
+            parts.append((kind, *box, format_labelled(label, f"{name} {_format_figure(figure)}")))
         written = label if len(label) <= room else f"{label[: room - 1]}…"
         # A label wider than its column stays inside the chart, and clear of its neighbour.
         half = min(len(written) * LABEL_CHARACTER_WIDTH, (every + 0.5) * step / 1.5) / 2

@@ -19,6 +19,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from unfold.widgets import UnfoldAdminTextInputWidget
 
+from gateway.backoffice.kit.formatting import format_labelled
 from gateway.core import document as d
 
 InputText = str | Promise
@@ -143,7 +144,7 @@ def add_input_errors(form: forms.BaseForm, name: str, faults: Iterable[d.Documen
     widget = form.fields[name].widget
     assert isinstance(widget, CompositeWidget)
     widget.faults = found
-    words = [f"{path or _('Here')}: {each}" for path, several in found.items() for each in several]
+    words = [format_labelled(path or _("Here"), each) for path, several in found.items() for each in several]
     form.add_error(name, words)
 
 

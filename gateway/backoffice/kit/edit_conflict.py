@@ -17,6 +17,7 @@ from django.contrib.admin.utils import unquote
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
+from gateway.backoffice.kit.formatting import format_moment
 from gateway.models import AuditEntry
 
 _WORDS: Final = "_changed_meanwhile"
@@ -44,7 +45,7 @@ def refuse_stale_form(page: ModelAdmin[Any], request: HttpRequest, object_id: st
     """Make the form of this request invalid, with a message that names who changed the row last."""
     entries = AuditEntry.objects.filter(subject=page.opts.model_name, subject_id=unquote(object_id or ""))
     last = entries.exclude(action="view").order_by("-id").first()
-    who = f"{last.actor}, {last.at:%H:%M:%S} UTC" if last is not None else _("somebody")
+    who = f"{last.actor}, {format_moment(last.at)}" if last is not None else _("somebody")
     words = (
         _("Changed meanwhile (%s): nothing was saved. Look at the history; saving again replaces that change.") % who
     )

@@ -80,6 +80,11 @@ def read_typed_amount(text: str) -> str:
     return (plain.replace(group, "") if grouped else plain).replace(",", ".")
 
 
+def format_labelled(label: str | Promise, value: str | Promise) -> str:
+    """A value behind its label: "Reason: fraud"; French has a space before the colon."""
+    return f"{label}{_(':')} {value}"
+
+
 def format_moment(at: datetime, form: str = "seconds") -> str:
     """A time in the reader's zone, with the zone's name."""
     return f"{format_local(at, form)} {name_zone(at)}"

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from functools import reduce
 from operator import or_
 from types import MappingProxyType
@@ -52,22 +53,30 @@ def _parse_day(text: str) -> date | None:
         return None
 
 
+def _parse_amount(text: str) -> Decimal | None:
+    """An amount from thousandths."""
+    return Decimal(number) / 1000 if (number := _parse_number(text)) is not None else None
+
+
 _READ: Final[Mapping[type, Callable[[str], Any]]] = MappingProxyType({
     int: _parse_number, datetime: _parse_time, date: _parse_day, UUID: identifiers.parse_id,
+    Decimal: _parse_amount,
 })  # fmt: skip
 _WRITE: Final[Mapping[type, Callable[[Any], str]]] = MappingProxyType({
     int: str, datetime: lambda at: str((at - _EPOCH) // _MICROSECOND), date: lambda day: str(day.toordinal()),
-    UUID: lambda ident: ident.hex,
+    UUID: lambda ident: ident.hex, Decimal: lambda amount: str(int(amount * 1000)),
 })  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeysetOrder:
     """The order of a list: its columns with their types. The last column is a key, so that no two rows are equal.
-    ``newest_first``: all columns descending."""
+    ``newest_first``: all columns descending. ``by_time``: so that the first page is that of the newest or oldest
+    rows."""
 
     columns: tuple[tuple[str, type], ...]
     newest_first: bool = False
+    by_time: bool = True
 
     def names(self) -> list[str]:
         """Arguments of ``order_by``."""
@@ -120,7 +129,7 @@ def read_keyset_page(
     listed = listed[:KEYSET_PAGE_ROWS]
     return KeysetPage(
         rows=listed,
-        newest_first=order.newest_first,
+        newest_first=order.newest_first and order.by_time,
         first=f"?{urlencode(kept)}{at}" if values is not None else "",
         next=f"?{urlencode([*kept, (AFTER_PARAMETER, order.name_of(listed[-1]))])}{at}" if more else "",
     )

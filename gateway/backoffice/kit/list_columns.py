@@ -1,17 +1,126 @@
-"""A user's own columns of a list: which they are, in their order, and where they are kept.
+"""Columns of a list: which of them a user sees, in their order, where that is kept, and the table that they make.
 
-An address or a saved view names its columns in ``cols`` and wins over the user's own, which are kept with their
-preferences. A list is named by the label of its model. Source: docs/decisions/0098.
+A list that the theme draws has the columns of its page; a list that a page draws itself describes them by
+:class:`ListColumn`. An address or a saved view names its columns in ``cols`` and wins over the user's own, which are
+kept with their preferences. A list is named by the label of its model. Source: docs/decisions/0098, 0150.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
 from typing import Any, Final
+from urllib.parse import urlencode
+from uuid import UUID
 
+from django.utils.functional import Promise
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from gateway.backoffice.kit.formatting import name_zone, normalize_tone
+from gateway.backoffice.kit.keyset import KeysetOrder
 from gateway.models import UserPreference
 
 COLUMNS_PARAMETER: Final = "cols"
+ORDER_PARAMETER: Final = "order"
+"""The column that a list is ordered by; with ``-`` before it, descending."""
+Cell = str | SafeString
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListColumn:
+    """A column of a list that a page draws itself.
+
+    ``render``: the cell of a row, as the page has it. ``style``: the class of its cells in clerk.css, such as "num".
+    ``timed``: the head names the reader's zone. ``order``: the field that a keyset orders the list by, which is never
+    null, and its type; None: the list is not ordered by this column.
+    """
+
+    title: str | Promise
+    render: Callable[[Any], Cell] = str
+    style: str = ""
+    timed: bool = False
+    order: tuple[str, type] | None = None
+
+    @property
+    def head(self) -> str:
+        return f"{self.title} ({name_zone()})" if self.timed else str(self.title)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PickedRow:
+    """A row that can be selected: the value that a form gets, and the name that is read out."""
+
+    value: str
+    name: str
+
+
+def render_pill(pill: Mapping[str, Any]) -> SafeString:
+    """A state as a coloured pill."""
+    return format_html('<span class="ck-pill {}">{}</span>', normalize_tone(str(pill["tone"])), pill["text"])
+
+
+def render_link(address: str, text: str | SafeString) -> SafeString:
+    """The link to a row's page."""
+    return format_html('<a href="{}">{}</a>', address, text)
+
+
+def choose_list_order(asked: Mapping[str, str], columns: Mapping[str, ListColumn], usual: KeysetOrder) -> KeysetOrder:
+    """The order that an address names, else the usual one."""
+    text = asked.get(ORDER_PARAMETER, "")
+    column = columns.get(text.removeprefix("-"))
+    if column is None or column.order is None:
+        return usual
+    by_time = column.order[1] in (datetime, date)
+    return KeysetOrder(columns=(column.order, ("id", UUID)), newest_first=text.startswith("-"), by_time=by_time)
+
+
+def link_list_order(name: str, column: ListColumn, asked: Mapping[str, str]) -> dict[str, str]:
+    """How a list is ordered by a column (``sorted``: as of aria-sort), and the address that orders by it, or the other
+    way round. Largest amounts come first."""
+    if column.order is None:
+        return {}
+    order = asked.get(ORDER_PARAMETER, "")
+    up, down = order == name, order == f"-{name}"
+    turned = f"-{name}" if up or (not down and column.style == "num") else name
+    kept = [(key, text) for key, text in asked.items() if key != ORDER_PARAMETER]
+    return {
+        "sorted": "ascending" if up else "descending" if down else "",
+        "address": f"?{urlencode([*kept, (ORDER_PARAMETER, turned)])}",
+    }
+
+
+def render_list_table(
+    rows: Sequence[Any],
+    columns: Mapping[str, ListColumn],
+    names: Sequence[str],
+    usual: Sequence[str],
+    *,
+    pick: Callable[[Any], PickedRow] | None = None,
+    asked: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """Head and rows of a list for ``admin/clerk/table.html``. A column that is not a usual one says what it is on a
+    phone, too, where the table has no head. ``pick``: what a row is where rows can be selected. ``asked``: the
+    parameters of the list's address, if it can be ordered."""
+    shown = [(columns[name], name in usual) for name in names]
+    orders = [link_list_order(name, columns[name], asked) if asked is not None else {} for name in names]
+    return {
+        "head": [
+            {"title": each.head, "style": each.style, **order}
+            for (each, _usual), order in zip(shown, orders, strict=True)
+        ],
+        "rows": [
+            {
+                "pick": pick(row) if pick is not None else None,
+                "cells": [
+                    {"shown": each.render(row), "style": each.style, "label": "" if known else each.head}
+                    for each, known in shown
+                ],
+            }
+            for row in rows
+        ],
+    }
 
 
 def parse_columns(text: str, known: Sequence[str], first: str) -> list[str]:
@@ -36,6 +145,18 @@ def save_columns(user: Any, page: str, names: Sequence[str]) -> None:
     others = {name: kept for name, kept in row.columns.items() if name != page}
     row.columns = others | ({page: list(names)} if names else {})
     row.save(update_fields=["columns"])
+
+
+def read_list_look(asked: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Columns and order that an address names, as its parameters: what leads on from a list keeps them."""
+    return [(name, asked[name]) for name in (COLUMNS_PARAMETER, ORDER_PARAMETER) if asked.get(name)]
+
+
+def list_view_values(asked: Mapping[str, str], names: Sequence[str], usual: Sequence[str]) -> dict[str, str]:
+    """The parameters that a view of a list is kept by: those of its address, and its columns where they are not the
+    usual ones."""
+    own = {} if list(names) == list(usual) else {COLUMNS_PARAMETER: ",".join(names)}
+    return own | dict(asked.items())
 
 
 def list_column_choices(chosen: Sequence[str], titles: Mapping[str, Any], first: str) -> list[dict[str, Any]]:

@@ -22,7 +22,7 @@ from gateway.backoffice.kit.entity_names import (
     find_typed_entity,
     label_entity,
 )
-from gateway.backoffice.kit.formatting import name_zone
+from gateway.backoffice.kit.formatting import format_labelled, name_zone
 from gateway.backoffice.kit.periods import (
     CLOCK_TOLERANCE,
     FILTER_TIME_FORMAT,
@@ -49,7 +49,7 @@ def show_fault(request: HttpRequest, title: str, fault: str) -> None:
     said = request.__dict__.setdefault("_filter_faults", set())
     if (title, fault) not in said:
         said.add((title, fault))
-        messages.warning(request, f"{capfirst(title)}: {fault}")
+        messages.warning(request, format_labelled(capfirst(title), fault))
 
 
 def _drop_blanks(params: dict[str, list[str]], name: str) -> None:

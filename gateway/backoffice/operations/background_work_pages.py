@@ -84,6 +84,10 @@ class BackgroundWorkAdmin(BackofficePage):
     """Background work; every user sees their own."""
 
     has_views = False
+    is_named_in_trail = True
+
+    def name_row(self, row: BackgroundWork) -> str:
+        return f"“{row.title}”"
 
     def get_urls(self) -> list[URLPattern]:
         name = "gateway_backgroundwork_"

@@ -26,7 +26,7 @@ from gateway.access import permissions
 from gateway.access.permissions import AccessScope
 from gateway.backoffice.access.audit_sentences import LOOK_ACTIONS, describe_entries
 from gateway.backoffice.kit import charts
-from gateway.backoffice.kit.formatting import format_number, name_zone
+from gateway.backoffice.kit.formatting import format_labelled, format_number, name_zone
 from gateway.backoffice.kit.periods import format_filter_time
 from gateway.backoffice.kit.real_time import ROW_TIME_SQL
 from gateway.backoffice.operations.dashboard import SCOPE_CONDITION, build_payments_url, cache_for_scope
@@ -264,7 +264,7 @@ def _draw_steps(scope: AccessScope, audited: AccessScope, now: datetime) -> Safe
     marks = [
         (
             int(entry.at.timestamp()) // size - steps[0],
-            f"{_label_step(int(entry.at.timestamp()) // size, size)}: {words}",
+            format_labelled(_label_step(int(entry.at.timestamp()) // size, size), words),
         )
         for entry, words in _describe_changes(_select_changes(audited, since))
     ]

@@ -14,6 +14,7 @@ from typing import Final
 
 from django.utils.translation import gettext as _
 
+from gateway.backoffice.kit.formatting import format_labelled
 from gateway.backoffice.payments import route_explanation
 from gateway.backoffice.payments.chain_words import describe_chain
 from gateway.connectors.circuit import ACQUIRER_UNREACHABLE
@@ -268,7 +269,7 @@ def list_acquirer_messages(payment: Payment) -> list[str]:
         ("Address check (AVS)", AVS_RESULT_TEXTS.get(payment.answer.get("avs", ""))),
         ("Security code (CVV)", CVV_RESULT_TEXTS.get(payment.answer.get("cvv", ""), payment.answer.get("cvv"))),
     )
-    return [f"{_(name)}: {_(str(value))}" for name, value in named if value]
+    return [format_labelled(_(name), _(str(value))) for name, value in named if value]
 
 
 TOKEN_USE_TEXTS: Final[Mapping[str, str]] = MappingProxyType(

@@ -12,36 +12,30 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode
 from uuid import UUID
 
-from django.utils.functional import Promise
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from gateway.backoffice.kit import list_columns
-from gateway.backoffice.kit.formatting import format_money, name_zone, render_moment
+from gateway.backoffice.kit.formatting import format_money, render_moment
 from gateway.backoffice.kit.links import build_payment_page_url
+from gateway.backoffice.kit.list_columns import ORDER_PARAMETER, Cell, ListColumn, PickedRow, render_link, render_pill
 from gateway.backoffice.payments.chain_words import build_payment_pill
 from gateway.backoffice.payments.payment_titles import format_payment_title
 from gateway.core import identifiers, result_codes
 from gateway.core.masking import mask_text
 from gateway.models import Payment, Status
 
-ORDER_PARAMETER: Final = "order"
 PAYMENT_LIST: Final = Payment._meta.label_lower
 """The list's name among a user's columns and saved views."""
-Cell = str | SafeString
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PaymentColumn:
-    """``render``: the cell of a payment; ``render_sent``: in its place, for what only the sent parameters tell.
-    ``field``: the column of the table that the list may be ordered by; '' for none."""
+class PaymentColumn(ListColumn):
+    """``render_sent``: the cell, in place of ``render``, for what only the sent parameters tell. ``field``: the column
+    of the table that the list may be ordered by; '' for none."""
 
-    title: str | Promise
-    render: Callable[[Payment], Cell] = str
     render_sent: Callable[[Payment, Mapping[str, Any]], Cell] | None = None
-    numeric: bool = False
-    cut: bool = False
     field: str = ""
 
     def render_cell(self, row: Payment, sent: Mapping[str, Any]) -> Cell:
@@ -57,14 +51,12 @@ def _read_sent(structure: str, name: str) -> Callable[[Payment, Mapping[str, Any
 
 
 def _render_when(row: Payment) -> SafeString:
-    return format_html(
-        '<a href="{}">{}</a>', build_payment_page_url(row.pk), render_moment(row.created_at, named=False)
-    )
+    return render_link(build_payment_page_url(row.pk), render_moment(row.created_at, named=False))
 
 
 def _render_state(row: Payment) -> SafeString:
     pill, why = build_payment_pill(row), describe_decline(row)
-    shown = format_html('<span class="ck-pill {}">{}</span>', pill["tone"], pill["text"])
+    shown = render_pill(pill)
     if not why:
         return shown
     code = row.result_code
@@ -93,39 +85,39 @@ def describe_decline(row: Payment) -> str:
 
 
 PAYMENT_COLUMNS: Final[Mapping[str, PaymentColumn]] = MappingProxyType({
-    "when": PaymentColumn(title=_("When"), render=_render_when, field="created_at"),
+    "when": PaymentColumn(title=_("When"), render=_render_when, field="created_at", timed=True),
     "what": PaymentColumn(title=_("What"), render=lambda row: format_payment_title(row), field="payment_type"),
     "amount": PaymentColumn(
-        title=_("Amount"), render=lambda row: format_money(row.amount, row.currency), numeric=True,
+        title=_("Amount"), render=lambda row: format_money(row.amount, row.currency), style="num",
         field="amount",
     ),
     "state": PaymentColumn(title=_("State"), render=_render_state, field="standing__state"),
-    "means": PaymentColumn(title=_("Means"), render=render_means, field="brand"),
+    "means": PaymentColumn(title=_("Means"), render=render_means, field="brand", style="ck-whole"),
     "order": PaymentColumn(
-        title=_("Order"), render=lambda row: mask_text(row.merchant_transaction_id), cut=True,
+        title=_("Order"), render=lambda row: mask_text(row.merchant_transaction_id), style="ck-cut",
         field="merchant_transaction_id",
     ),
     "merchant": PaymentColumn(
-        title=_("Merchant"), render=lambda row: row.merchant.name, cut=True, field="merchant__name",
+        title=_("Merchant"), render=lambda row: row.merchant.name, style="ck-cut", field="merchant__name",
     ),
     "channel": PaymentColumn(
-        title=_("Channel"), render=lambda row: f"{row.merchant.name}: {row.channel.name}", cut=True,
+        title=_("Channel"), render=lambda row: f"{row.merchant.name}: {row.channel.name}", style="ck-cut",
         field="channel__name",
     ),
     "approved": PaymentColumn(
         title=_("Approved amount"), render=lambda row: format_money(row.approved_amount, row.currency),
-        numeric=True, field="approved_amount",
+        style="num", field="approved_amount",
     ),
     "invoice": PaymentColumn(
-        title=_("Invoice"), render=lambda row: mask_text(row.merchant_invoice_id), cut=True,
+        title=_("Invoice"), render=lambda row: mask_text(row.merchant_invoice_id), style="ck-cut",
         field="merchant_invoice_id",
     ),
     "memo": PaymentColumn(
-        title=_("Memo"), render_sent=lambda _row, sent: mask_text(str(sent.get("merchantMemo") or "")), cut=True,
+        title=_("Memo"), render_sent=lambda _row, sent: mask_text(str(sent.get("merchantMemo") or "")), style="ck-cut",
     ),
-    "shopper": PaymentColumn(title=_("Shopper"), render_sent=_render_shopper, cut=True),
-    "email": PaymentColumn(title=_("E-mail"), render_sent=_read_sent("customer", "email"), cut=True),
-    "holder": PaymentColumn(title=_("Holder"), render_sent=_render_holder, cut=True),
+    "shopper": PaymentColumn(title=_("Shopper"), render_sent=_render_shopper, style="ck-cut"),
+    "email": PaymentColumn(title=_("E-mail"), render_sent=_read_sent("customer", "email"), style="ck-cut"),
+    "holder": PaymentColumn(title=_("Holder"), render_sent=_render_holder, style="ck-cut"),
     "result": PaymentColumn(
         title=_("Result"), field="result_code",
         render=lambda row: result_codes.find_result_code(row.result_code).description if row.result_code else "",
@@ -134,17 +126,15 @@ PAYMENT_COLUMNS: Final[Mapping[str, PaymentColumn]] = MappingProxyType({
     "id": PaymentColumn(title="id", render=lambda row: row.pk.hex),
     "acquirer": PaymentColumn(title=_("Connector"), render=lambda row: row.connector, field="connector"),
     "reference": PaymentColumn(
-        title=_("Acquirer's reference"), render=lambda row: row.connector_tx_id, cut=True,
+        title=_("Acquirer's reference"), render=lambda row: row.connector_tx_id, style="ck-cut",
     ),
     "completed": PaymentColumn(
         title=_("Completed"), render=lambda row: render_moment(row.completed_at, named=False),
-        field="completed_at",
+        field="completed_at", timed=True,
     ),
 })  # fmt: skip
 USUAL_COLUMNS: Final = ("when", "what", "amount", "state", "means", "order", "merchant")
 """Columns of a user who chose none."""
-TIMED_COLUMNS: Final = frozenset({"when", "completed"})
-"""Columns whose head names the reader's zone."""
 
 
 def choose_payment_columns(user: Any, asked: str) -> list[str]:
@@ -163,19 +153,18 @@ def parse_order(text: str) -> str:
 
 
 def render_head(names: Iterable[str], order: str, query: str) -> list[dict[str, Any]]:
-    """Title and kind of each column, how the list is ordered by it (``sorted``: as of aria-sort), and the address that
+    """Title and style of each column, how the list is ordered by it (``sorted``: as of aria-sort), and the address that
     orders by it, or the other way round."""
-    zone = f" ({name_zone()})"
     found = []
     for name in names:
         column = PAYMENT_COLUMNS[name]
         up = order == column.field if column.field else False
         down = (order == f"-{column.field}" if order else name == "when") if column.field else False
-        turned = f"-{name}" if up or (not down and column.numeric) else name
+        turned = f"-{name}" if up or (not down and column.style == "num") else name
         found.append(
             {
-                "title": f"{column.title}{zone if name in TIMED_COLUMNS else ''}",
-                "numeric": column.numeric,
+                "title": column.head,
+                "style": column.style,
                 "sorted": "ascending" if up else "descending" if down else "",
                 "address": _replace_parameter(query, ORDER_PARAMETER, turned) if column.field else "",
             }
@@ -195,17 +184,19 @@ def render_rows(rows: Sequence[Payment], names: Sequence[str]) -> list[dict[str,
     if any(PAYMENT_COLUMNS[name].render_sent for name in names):
         found = Payment.objects.filter(pk__in=[row.pk for row in rows]).values_list("pk", "request", "merchant_memo")
         sent = {pk: {**request, "merchantMemo": memo} for pk, request, memo in found}
+    shown = [(PAYMENT_COLUMNS[name], name in USUAL_COLUMNS) for name in names]
     return [
         {
-            "id": row.pk.hex,
-            "name": f"{format_payment_title(row)} {format_money(row.amount, row.currency)}",
+            "pick": PickedRow(
+                value=row.pk.hex, name=f"{format_payment_title(row)} {format_money(row.amount, row.currency)}"
+            ),
             "cells": [
                 {
-                    "shown": PAYMENT_COLUMNS[name].render_cell(row, sent.get(row.pk, {})),
-                    "numeric": PAYMENT_COLUMNS[name].numeric,
-                    "cut": PAYMENT_COLUMNS[name].cut,
+                    "shown": each.render_cell(row, sent.get(row.pk, {})),
+                    "style": each.style,
+                    "label": "" if usual else each.head,
                 }
-                for name in names
+                for each, usual in shown
             ],
         }
         for row in rows

@@ -39,7 +39,12 @@ from gateway.backoffice.kit.formatting import (
     normalize_tone,
 )
 from gateway.backoffice.kit.links import build_payment_page_url
-from gateway.backoffice.kit.list_columns import COLUMNS_PARAMETER, list_column_choices
+from gateway.backoffice.kit.list_columns import (
+    COLUMNS_PARAMETER,
+    ORDER_PARAMETER,
+    list_column_choices,
+    list_view_values,
+)
 from gateway.backoffice.kit.periods import PERIODS
 from gateway.backoffice.operations import background_work_pages
 from gateway.backoffice.payments import chain_diagram, payment_columns, payment_search
@@ -84,9 +89,7 @@ from gateway.scheduling.models import JobRun
 
 ARCHIVED_PARAMETER = "archived"
 """The list is of archived payments."""
-LIST_PARAMETERS = (
-    *PAYMENT_FILTER_NAMES, "q", COLUMNS_PARAMETER, payment_columns.ORDER_PARAMETER, ARCHIVED_PARAMETER,
-)  # fmt: skip
+LIST_PARAMETERS = (*PAYMENT_FILTER_NAMES, "q", COLUMNS_PARAMETER, ORDER_PARAMETER, ARCHIVED_PARAMETER)
 """Parameters of the list's address that its forms and links keep."""
 QUICK_FILTERS = (
     *(
@@ -111,6 +114,8 @@ class PaymentAdmin(ReadOnlyPage):
     """Payments. The list and the page are our own views; the base class gives the access scope."""
 
     lists_from_standby = True
+    columns = payment_columns.PAYMENT_COLUMNS
+    usual_columns = payment_columns.USUAL_COLUMNS
 
     def get_urls(self) -> list[URLPattern]:
         name = "gateway_payment_"
@@ -142,9 +147,10 @@ class PaymentAdmin(ReadOnlyPage):
         values, unknown = _resolve_entities(request.user, request.GET)
         filters, wrong = parse_payment_filters(values)
         wrong |= unknown
+        columns = payment_columns.choose_payment_columns(request.user, request.GET.get(COLUMNS_PARAMETER, ""))
         if request.GET.get(ARCHIVED_PARAMETER) and not asked.shape and not asked.wrong:
-            return self._archived_list_view(request, values, filters, wrong)
-        order = payment_columns.parse_order(request.GET.get(payment_columns.ORDER_PARAMETER, ""))
+            return self._archived_list_view(request, values, filters, wrong, columns)
+        order = payment_columns.parse_order(request.GET.get(ORDER_PARAMETER, ""))
         typed = asked
         page, too_much, unsorted = payment_search.SearchPage(rows=[]), False, False
         if not wrong and not asked.wrong:
@@ -161,20 +167,22 @@ class PaymentAdmin(ReadOnlyPage):
             archived = payment_search.find_archived_payments(self.scope(request), typed, filters)
         if len(archived) == 1 and not page.rows:
             return HttpResponseRedirect(build_payment_page_url(archived[0].pk))
-        columns = payment_columns.choose_payment_columns(request.user, request.GET.get(COLUMNS_PARAMETER, ""))
         # What leads on from here, to another page, an export or a bulk action, is read as this list was.
         reading = {"q": asked.typed if asked != typed else request.GET.get("q", "")}
         listed = {**request.GET.dict(), **reading, ARCHIVED_PARAMETER: ""}
         ended = not (page.after or too_much or unsorted or wrong or asked.wrong)
         context = {
-            **self._build_list_context(request, filters, wrong),
+            **self._build_list_context(request, filters, wrong, columns),
             "asked": asked,
             "readings": _list_other_readings(request.GET.get("q", ""), asked),
             "too_much": too_much,
-            "rows": payment_columns.render_rows(page.rows, columns),
+            "rows": page.rows,
+            "table": {
+                "head": payment_columns.render_head(columns, order, _build_list_query(listed)),
+                "rows": payment_columns.render_rows(page.rows, columns),
+            },
             "archived": render_archived_rows(archived[:MAX_SHOWN_ARCHIVED]),
             "archived_number": len(archived),
-            "head": payment_columns.render_head(columns, order, _build_list_query(listed)),
             "columns": list_column_choices(columns, self.list_column_titles(request), "when"),
             "unsorted": unsorted,
             "max_sorted": payment_search.MAX_SORTED_PAYMENTS,
@@ -194,7 +202,7 @@ class PaymentAdmin(ReadOnlyPage):
         return TemplateResponse(request, "admin/clerk/payments.html", context)
 
     def _build_list_context(
-        self, request: HttpRequest, filters: PaymentFilters, wrong: Mapping[str, str]
+        self, request: HttpRequest, filters: PaymentFilters, wrong: Mapping[str, str], columns: Sequence[str]
     ) -> dict[str, Any]:
         """What the lists of payments and of archived payments both show."""
         return {
@@ -204,7 +212,11 @@ class PaymentAdmin(ReadOnlyPage):
             "cl": None,
             "q": request.GET.get("q", ""),
             "wrong": wrong,
-            "views": saved_views.build_view_panel(request.user, payment_columns.PAYMENT_LIST, request.GET),
+            "views": saved_views.build_view_panel(
+                request.user,
+                payment_columns.PAYMENT_LIST,
+                list_view_values(request.GET, columns, payment_columns.USUAL_COLUMNS),
+            ),
             "paged": bool(request.GET.get("after")),
             "filters": self._render_filters(request, filters),
             "narrowed": [name for name in PAYMENT_FILTER_NAMES if request.GET.get(name)],
@@ -213,7 +225,12 @@ class PaymentAdmin(ReadOnlyPage):
         }
 
     def _archived_list_view(
-        self, request: HttpRequest, values: Mapping[str, str], filters: PaymentFilters, wrong: dict[str, str]
+        self,
+        request: HttpRequest,
+        values: Mapping[str, str],
+        filters: PaymentFilters,
+        wrong: dict[str, str],
+        columns: Sequence[str],
     ) -> HttpResponse:
         """The archived payments of the filters, newest first."""
         if filters.state:
@@ -227,7 +244,7 @@ class PaymentAdmin(ReadOnlyPage):
             except SearchTooBroadError:
                 too_much = True
         context = {
-            **self._build_list_context(request, filters, wrong),
+            **self._build_list_context(request, filters, wrong, columns),
             "lists_archive": True,
             "too_much": too_much,
             "archived": render_archived_rows(page.rows),
@@ -277,9 +294,6 @@ class PaymentAdmin(ReadOnlyPage):
         except SearchTooBroadError:
             return {"broad": True}
         return {"rows": sums, "complete": complete, "most": payment_search.MAX_SUMMED_PAYMENTS}
-
-    def list_column_titles(self, request: HttpRequest) -> dict[str, Any]:
-        return {name: column.title for name, column in payment_columns.PAYMENT_COLUMNS.items()}
 
     def _check_operator(self, request: HttpRequest) -> None:
         if not self.may(request, "gateway.operate_payment"):

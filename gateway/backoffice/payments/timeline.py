@@ -17,7 +17,7 @@ from uuid import UUID
 from django.utils.translation import gettext as _
 
 from gateway.backoffice.follow_ups.reasons import name_reason
-from gateway.backoffice.kit.formatting import format_moment, format_money
+from gateway.backoffice.kit.formatting import format_labelled, format_moment, format_money
 from gateway.backoffice.payments import exemption_words, route_explanation
 from gateway.backoffice.payments.chain_diagram import ChainNode, build_chain_nodes
 from gateway.backoffice.payments.chain_sums import ChainSum, describe_authorization, summarize_chain
@@ -279,7 +279,7 @@ def _build_risk_event(row: RiskDecision, by_key: Mapping[UUID, Payment]) -> Time
     return TimelineEvent(
         at=row.at,
         kind="risk",
-        title=f"{who}: {_(words)}",
+        title=format_labelled(who, _(words)),
         tone=tone,
         lines=tuple(lines),
         payment=by_key[row.payment_id],

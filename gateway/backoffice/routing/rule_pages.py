@@ -26,6 +26,7 @@ from gateway.backoffice.kit import config_backed_form, work_start
 from gateway.backoffice.kit.base import MerchantPage
 from gateway.backoffice.kit.composite_field import use_one_line_inputs
 from gateway.backoffice.kit.entity_names import TypedChannelField, label_channel
+from gateway.backoffice.kit.formatting import format_labelled
 from gateway.backoffice.operations.background_work_pages import may_fetch_file
 from gateway.backoffice.routing import dry_run
 from gateway.configuration.routing import FIRST_PAYMENT_TYPES, MAX_ROUTING_TARGETS, MAX_TARGET_WEIGHT
@@ -334,7 +335,7 @@ class RoutingRuleAdmin(MerchantPage):
     def target_text(self, row: RoutingRule) -> str:
         accounts = ", ".join(f"{one.account} ({one.weight})" for one in row.targets.all())
         if row.choose_by:
-            accounts = f"{row.get_choose_by_display()}: {accounts}"
+            accounts = format_labelled(row.get_choose_by_display(), accounts)
         if not row.max_cascades:
             return accounts
         further = ngettext("after a decline %d more", "after a decline %d more", row.max_cascades) % row.max_cascades

@@ -9,6 +9,7 @@ from typing import Any
 from django.utils.dates import WEEKDAYS
 from django.utils.translation import gettext as _
 
+from gateway.backoffice.kit.formatting import format_labelled
 from gateway.core.result_codes import RESULT_CODES
 from gateway.scheduling.retry_choice import RetryChooser
 from gateway.scheduling.retry_rates import RateCell
@@ -47,7 +48,7 @@ def _describe_factor(factor: Mapping[str, Any], choice: Mapping[str, Any]) -> di
     if factor["cell"] == RateCell.RATE:
         code, advice = choice["code"], choice["advice"]
         reason = RESULT_CODES[code].description if code in RESULT_CODES else code
-        name = f"{issuer}: {reason}" + (f" ({_('advice')} {advice})" if advice else "")
+        name = format_labelled(issuer, reason) + (f" ({_('advice')} {advice})" if advice else "")
         return {"name": name, "counted": counted, "figure": f"{_percent(figure)} %"}
     names = {
         RateCell.DAY: _("on day %d of the month") % value,

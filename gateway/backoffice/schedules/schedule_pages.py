@@ -20,15 +20,16 @@ from django.utils.translation import gettext as _
 
 from gateway.access.permissions import find_row_owner
 from gateway.backoffice.access.independence import is_unlimited_person
-from gateway.backoffice.kit import saved_views
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
-from gateway.backoffice.kit.formatting import build_state_pill
+from gateway.backoffice.kit.formatting import build_state_pill, format_labelled
 from gateway.backoffice.kit.links import build_payment_page_url
+from gateway.backoffice.kit.list_columns import read_list_look
 from gateway.backoffice.payments.payment_search import SearchTooBroadError, limit_search_time
 from gateway.backoffice.payments.payment_titles import format_payment_title
 from gateway.backoffice.schedules import schedule_details
 from gateway.backoffice.schedules.plan_words import describe_plan
 from gateway.backoffice.schedules.retry_trial_pages import build_retry_trial_urls
+from gateway.backoffice.schedules.schedule_columns import SCHEDULE_COLUMNS, USUAL_SCHEDULE_COLUMNS
 from gateway.backoffice.schedules.schedule_details import SCHEDULE_ACTIONS, SCHEDULE_PAGE_ROWS, ScheduleChangeError
 from gateway.backoffice.sign_in import session
 from gateway.catalogue.endpoints import CANCEL_SCHEDULE_ENDPOINT, RESCHEDULE_ENDPOINT, Endpoint
@@ -48,6 +49,10 @@ MAX_SHOWN_RUNS: Final = 50
 
 @admin.register(Job)
 class JobAdmin(ReadOnlyPage):
+    is_named_in_trail = True
+    columns = SCHEDULE_COLUMNS
+    usual_columns = USUAL_SCHEDULE_COLUMNS
+
     def get_urls(self) -> list[URLPattern]:
         own = [path("<uuid:job>/do/<str:verb>/", self.admin_site.admin_view(self.do_view), name="scheduling_job_do")]
         return [*own, *build_retry_trial_urls(self), *super().get_urls()]
@@ -60,7 +65,7 @@ class JobAdmin(ReadOnlyPage):
             raise PermissionDenied
         chosen = request.GET.get("state", "")
         term = request.GET.get("q", "").strip()
-        found = self.get_queryset(request).select_related("merchant").order_by("-created_at", "-pk")
+        found = self.get_queryset(request).select_related("merchant", "channel").order_by("-created_at", "-pk")
         if chosen in Job.State.values:
             found = found.filter(state=chosen)
         if term:
@@ -77,11 +82,12 @@ class JobAdmin(ReadOnlyPage):
             **self.admin_site.each_context(request),
             "title": _("Schedules"),
             "opts": self.opts,
-            "rows": schedule_details.render_schedules(rows[:SCHEDULE_PAGE_ROWS]),
+            "rows": rows,
             "q": term,
             "chosen": chosen,
             "too_much": too_much,
-            "views": saved_views.build_view_panel(request.user, self.opts.label_lower, request.GET),
+            **self.build_own_list(request, schedule_details.render_schedules(rows[:SCHEDULE_PAGE_ROWS])),
+            "shown": read_list_look(request.GET),
             "states": [(value, build_state_pill(value)["text"]) for value in Job.State.values],
             "next": rows[SCHEDULE_PAGE_ROWS - 1].created_at.isoformat() if len(rows) > SCHEDULE_PAGE_ROWS else "",
             **(extra_context or {}),
@@ -142,7 +148,7 @@ class JobAdmin(ReadOnlyPage):
         now = clock.merchant_now(row.merchant)
         context = {
             **self.admin_site.each_context(request),
-            "title": f"{SCHEDULE_ACTIONS[verb]}: {schedule_details.name_schedule(row)}",
+            "title": format_labelled(SCHEDULE_ACTIONS[verb], schedule_details.name_schedule(row)),
             "opts": self.opts,
             "original": row,
             "job": row,

@@ -9,6 +9,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.http import QueryDict
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from gateway.core import identifiers
@@ -45,7 +46,8 @@ class DeliveryFilters:
 
 
 def parse_delivery_filters(sent: QueryDict) -> DeliveryFilters:
-    """Parse a query string or form; invalid values are left out and reported in ``wrong``."""
+    """Parse a query string or form; invalid values are left out and reported in ``wrong``. Times without a zone are in
+    the reader's."""
     wrong: dict[str, str] = {}
 
     def ident(name: str) -> UUID | None:
@@ -59,8 +61,10 @@ def parse_delivery_filters(sent: QueryDict) -> DeliveryFilters:
         text = sent.get(name, "").strip()
         try:
             found = datetime.fromisoformat(text) if text else None
-            return found.replace(tzinfo=UTC) if found is not None and found.tzinfo is None else found
-        except ValueError:
+            own = timezone.get_current_timezone()
+            # In UTC the first and the last day of the calendar may be no time at all.
+            return found.replace(tzinfo=found.tzinfo or own).astimezone(UTC) if found is not None else None
+        except (ValueError, OverflowError):
             wrong[name] = _("A time is written as 2026-05-14T10:02.")
             return None
 

@@ -22,12 +22,17 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from gateway.access import audit_log, permissions
-from gateway.backoffice.kit import saved_views
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
-from gateway.backoffice.kit.formatting import build_state_pill
+from gateway.backoffice.kit.formatting import build_state_pill, name_zone
 from gateway.backoffice.kit.links import build_payment_page_url
+from gateway.backoffice.kit.list_columns import read_list_look, render_list_table
 from gateway.backoffice.kit.work_start import start_page_work
 from gateway.backoffice.payments.payment_search import SearchTooBroadError, limit_search_time
+from gateway.backoffice.webhooks.delivery_columns import (
+    DELIVERY_COLUMNS,
+    ENDPOINT_DELIVERY_COLUMNS,
+    USUAL_DELIVERY_COLUMNS,
+)
 from gateway.backoffice.webhooks.delivery_filters import DELIVERY_FILTER_NAMES, DeliveryFilters, parse_delivery_filters
 from gateway.backoffice.webhooks.inspector_views import format_webhook_body
 from gateway.core import clock, identifiers
@@ -48,6 +53,8 @@ MAX_LISTED_ENDPOINTS: Final = 500
 class WebhookDeliveryAdmin(ReadOnlyPage):
     lists_from_standby = True
     channel_path = "endpoint__channel"
+    columns = DELIVERY_COLUMNS
+    usual_columns = USUAL_DELIVERY_COLUMNS
 
     def get_urls(self) -> list[URLPattern]:
         name, wrap = "gateway_webhookdelivery_", self.admin_site.admin_view
@@ -74,23 +81,24 @@ class WebhookDeliveryAdmin(ReadOnlyPage):
             except SearchTooBroadError:
                 too_much = True
         kept = [(name, request.GET[name]) for name in DELIVERY_FILTER_NAMES if request.GET.get(name)]
-        more = (
-            urlencode([*kept, ("after", rows[DELIVERY_PAGE_ROWS - 1].pk.hex)]) if len(rows) > DELIVERY_PAGE_ROWS else ""
-        )
+        shown = read_list_look(request.GET)
+        last = rows[DELIVERY_PAGE_ROWS - 1].pk.hex if len(rows) > DELIVERY_PAGE_ROWS else ""
+        more = urlencode([*kept, *shown, ("after", last)]) if last else ""
         context = {
             **self.admin_site.each_context(request),
             "title": _("Webhook deliveries"),
             "opts": self.opts,
-            "rows": render_deliveries(rows[:DELIVERY_PAGE_ROWS], mine),
+            "rows": rows,
             "next": f"?{more}" if more else "",
             "paged": after is not None,
             "kept": kept,
-            "first": f"?{urlencode(kept)}",
+            "shown": shown,
+            "first": f"?{urlencode([*kept, *shown])}",
             "wrong": asked.wrong,
             "too_much": too_much,
             "filters": self._render_filters(request, mine, asked),
             "may_replay": bool(permissions.find_access_scope(request.user, bulk_replay.REPLAY_PERMISSION)),
-            "views": saved_views.build_view_panel(request.user, self.opts.label_lower, request.GET),
+            **self.build_own_list(request, render_deliveries(rows[:DELIVERY_PAGE_ROWS], mine)),
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/office/deliveries.html", context)
@@ -117,7 +125,7 @@ class WebhookDeliveryAdmin(ReadOnlyPage):
         }
         typed = {
             "payment": (_("Payment id"), "text"),
-            "from": (_("From (UTC)"), "datetime-local"),
+            "from": (f"{_('From')} ({name_zone()})", "datetime-local"),
             "to": (_("To"), "datetime-local"),
         }
         found = [
@@ -292,6 +300,7 @@ def render_deliveries(rows: Sequence[WebhookDelivery], endpoints: dict[UUID, Web
             "last": last.get(row.pk),
             "good": (one := last.get(row.pk)) is not None and one.status is not None and 200 <= one.status < 300,
             "waits": row.state == WebhookDelivery.State.WAITING,
+            "endpoint": endpoints.get(row.endpoint_id),
             "target": mask_text(row.url) if row.url else describe_delivery_target(endpoints.get(row.endpoint_id)),
             "address": reverse("admin:gateway_webhookdelivery_change", args=[row.pk]),
             "payment": build_payment_page_url(row.payment) if row.payment else "",
@@ -300,14 +309,15 @@ def render_deliveries(rows: Sequence[WebhookDelivery], endpoints: dict[UUID, Web
     ]
 
 
-def list_newest_deliveries(endpoint: WebhookEndpoint, most: int = 10) -> list[dict[str, Any]]:
-    """The newest deliveries of one endpoint; empty if the query times out."""
+def build_newest_deliveries(endpoint: WebhookEndpoint, most: int = 10) -> dict[str, Any] | None:
+    """The table of the newest deliveries of one endpoint; None if there are none, or the query times out."""
     try:
         with limit_search_time():
             rows = list(WebhookDelivery.objects.filter(endpoint=endpoint).order_by("-pk")[:most])
     except SearchTooBroadError:
-        return []
-    return render_deliveries(rows, {endpoint.pk: endpoint})
+        return None
+    rendered, names = render_deliveries(rows, {endpoint.pk: endpoint}), ENDPOINT_DELIVERY_COLUMNS
+    return render_list_table(rendered, DELIVERY_COLUMNS, names, names) if rows else None
 
 
 def describe_delivery_target(endpoint: WebhookEndpoint | None) -> str:

@@ -23,7 +23,7 @@ from gateway.backoffice.kit.base import MerchantPage, actor_from_request
 from gateway.backoffice.kit.formatting import build_state_pill
 from gateway.backoffice.sign_in import session
 from gateway.backoffice.webhooks import inspector_views, webhook_figures
-from gateway.backoffice.webhooks.delivery_pages import list_newest_deliveries
+from gateway.backoffice.webhooks.delivery_pages import build_newest_deliveries
 from gateway.backoffice.webhooks.webhook_forms import (
     EndpointForm,
     OfferedOwners,
@@ -120,7 +120,7 @@ class WebhookEndpointAdmin(MerchantPage):
             "waiting": webhook_figures.count_waiting_deliveries([row.pk])[row.pk],
             "kinds": WEBHOOK_KINDS if not settings.IS_LIVE else (),
             "chart": webhook_figures.chart_attempts_by_hour([row.pk], row),
-            "deliveries": list_newest_deliveries(row),
+            "deliveries": build_newest_deliveries(row),
             "may_change": not returns and self.may(request, "change", row),
             "overlap": row.previous_until if row.previous_until and row.previous_until > clock.real_now() else None,
             "working": row.state in (state.ACTIVE, state.PAUSED),

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import ast
+import io
 import re
 from collections.abc import Iterator
+from decimal import Decimal
+from html import unescape
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
 from django.contrib import admin
+from django.contrib.auth.models import User
 from django.utils import translation
 from django.utils.translation import gettext
 
+from chargebacks import evidence, ledger
 from chargebacks.states import DisputeEvent
 from gateway.access import audit_log
 from gateway.access.unused_accounts import DISABLE
@@ -21,8 +26,10 @@ from gateway.backoffice.access.audit_sentences import describe_entries
 from gateway.backoffice.schedules.schedule_details import SCHEDULE_ACTIONS
 from gateway.models import AuditEntry, Notification, Role
 from gateway.payments.operation_table import OPERATIONS
+from tests.chargebacks.test_alerts import alerted
 from tests.support.fixtures import BY, Shop
 from tests.support.office import person, signed_in
+from tests.support.settlement import payment_of
 
 ROOT = Path(__file__).parents[3]
 RECORDING = frozenset({"record_audit_entry", "record"})
@@ -167,6 +174,71 @@ def test_an_actor_that_is_no_user_is_named_in_the_readers_language() -> None:
         told = [sentence.partition(" hat ")[0] for sentence in describe_entries(entries).values()]
     assert told[:2] == ["Befehlszeile", "Zugriffstoken 01a2"]
     assert told[2:] == ["Abrechnungsdatei a b.csv", "clara", "SFTP"]
+
+
+@pytest.mark.django_db
+def test_what_an_entry_is_about_has_its_name(shop: Shop) -> None:
+    """A dispute had no amount, work no title, and an alert, which has no page, the name of its table."""
+    disputed = payment_of(shop.api.pay().id)
+    case = ledger.record_chargeback(disputed, Decimal("92.00"), reason="000.100.221", by=BY)
+    evidence.add_evidence(case, "delivery", "delivery.pdf", io.BytesIO(b"%PDF-1.4\n1 0 obj\n<<>>\nendobj\n%%EOF\n"), BY)
+    alerted(payment_of(shop.api.pay().id))
+    boss = User.objects.create_superuser("boss")
+    signed_in(boss).post("/admin/gateway/payment/export/", {"format": "csv", "which": "all"})
+    told = describe_entries(AuditEntry.objects.exclude(subject="accesstoken")).values()
+    assert "tests added evidence to dispute 92.00 EUR, delivery.pdf" in told
+    assert "boss started background work “Payments as CSV”" in told
+    assert "tests recorded alert" in told
+    with translation.override("fr"):
+        told = describe_entries(AuditEntry.objects.all()).values()
+        assert "tests a ajouté une preuve : contestation 92,00 EUR, delivery.pdf" in told
+        assert not any("disputealert" in text for text in told)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("language", "rows"),
+    [
+        ("en", [("What", "Refund"), ("Amount", "30.00 EUR"), ("Reason", "the shopper asked for it"),
+                ("Without a second person", "Yes"), ("Refunded", "0.00 EUR")]),
+        ("de", [("Was", "Erstattung"), ("Betrag", "30,00 EUR"), ("Grund", "der Käufer hat darum gebeten"),
+                ("Ohne zweite Person", "Ja"), ("Erstattet", "0,00 EUR")]),
+        ("fr", [("Quoi", "Remboursement"), ("Montant", "30,00 EUR"), ("Motif", "demandé par l'acheteur"),
+                ("Sans seconde personne", "Oui"), ("Remboursé", "0,00 EUR")]),
+    ],
+)  # fmt: skip
+def test_what_a_follow_up_kept_is_shown_in_words(shop: Shop, language: str, rows: list[tuple[str, str]]) -> None:
+    """Beside "Still to refund" stood "operation RF", "alone true" and "reason requested", in every language."""
+    paid = payment_of(shop.api.pay().id)
+    clara = person("clara", Role.CLERK, shop.merchant)
+    client = signed_in(clara)
+    form = f"/admin/gateway/payment/{paid.pk}/do/RF/"
+    key = re.search(r'name="key" value="([^"]+)"', client.get(form).content.decode())
+    assert key is not None
+    client.post(form, {"key": key[1], "amount": "30.00", "reason": "requested", "note": "lamp"})
+    entry = AuditEntry.objects.get(action="refund sent")
+    manager = signed_in(person("max", Role.MANAGER, shop.merchant))
+    manager.post("/admin/language", {"language": language, "next": "/admin/"})
+    page = manager.get(f"/admin/gateway/auditentry/{entry.pk}/change/").content.decode()
+    translation.activate("en")
+    table = page[page.index('<table class="th-facts">') :]
+    shown = {
+        unescape(name): unescape(after if after != "–" else before)
+        for name, before, after in re.findall(
+            r'<th scope="row">([^<]+)</th><td><pre>([^<]*)</pre></td><td><pre>([^<]*)</pre></td>', table
+        )
+    }
+    assert {name: shown.get(name) for name, _value in rows} == dict(rows)
+    assert "history" not in page[page.index('id="header-inner"') :][:6000]
+
+
+@pytest.mark.django_db
+def test_columns_of_a_change_are_called_as_on_their_form(shop: Shop) -> None:
+    audit_log.record_audit_entry(BY, "change", shop.channel, before={"active": True}, after={"active": False})
+    entry = AuditEntry.objects.get(subject="channel")
+    client = signed_in(person("max", Role.MANAGER, shop.merchant))
+    page = client.get(f"/admin/gateway/auditentry/{entry.pk}/change/").content.decode()
+    assert '<th scope="row">Active</th><td><pre>Yes</pre></td><td><pre>No</pre></td>' in page
 
 
 @pytest.mark.django_db

@@ -337,6 +337,23 @@ def test_a_request_that_nobody_decided_in_time_waits_no_more(clara: Client, max_
     assert waits not in max_.get(LIST).content.decode()
 
 
+def test_a_form_that_was_refused_is_the_same_form(clara: Client, shop: Shop) -> None:
+    """Found by reading: the page that refused an amount had another key, so that going back to the page before it and
+    pressing there made a second capture."""
+    held = shop.api.pay(paymentType="PA", amount="10.00")
+    form = form_of(held.id, "CP")
+    first = key_in(clara.get(form))
+    refused = clara.post(form, {"key": first, "amount": "10.01"})
+    assert refused.status_code == 400
+    assert key_in(refused) == first
+    assert clara.post(form, {"key": key_in(refused), "amount": "4.00"}).status_code == 302
+    again = clara.post(form, {"key": first, "amount": "6.00"}, follow=True)
+    assert "Capture 4.00 EUR was sent by this form before. Nothing was sent twice." in again.content.decode()
+    assert [row.amount for row in Payment.objects.filter(payment_type="CP")] == [Decimal("4.00")]
+    forged = clara.post(form, {"key": "forged", "amount": "6.00"})
+    assert key_in(forged) not in ("forged", first)
+
+
 def test_a_rebill_above_the_payment_itself_is_sent_twice_or_not_at_all(clara: Client, shop: Shop) -> None:
     """Found in use: 99,999.00 on a payment of 40.00 asked nothing. What is meant is sent once more."""
     paid = shop.api.pay(amount="10.00")

@@ -34,7 +34,7 @@ def test_a_channel_is_found_by_typing_among_ones_own(shop: Shop, stranger: Shop)
     assert office.get("/admin/names/secret/").status_code == 404
     for typed in ("Shop: night sales", "night", other.entity_id):
         rows = office.get(LIST, {"channel": typed}).context["rows"]
-        assert [row["id"] for row in rows] == [wanted], typed
+        assert [row.pk.hex for row in rows] == [wanted], typed
     page = office.get(LIST, {"channel": "Stranger: main"}).content.decode()
     assert "names none of yours" in page
     assert "names several" in office.get(LIST, {"channel": "Shop"}).content.decode()

@@ -136,6 +136,19 @@ def test_every_text_of_the_code_is_in_the_catalogue(language: str) -> None:
     assert sorted(texts_of_code() - known - plurals) == []
 
 
+_OWN_COLON = re.compile(r"(?:}}|%}|</\w+>): ?(?:{[{%]|<)[^}]*")
+
+
+def test_a_colon_between_two_values_is_that_of_the_language() -> None:
+    """French has a space before it. Names of channels, prefixes of a search and headers of HTTP are no sentences."""
+    found = []
+    for folder in ("admin", "account", "mfa"):
+        for path in sorted((ROOT / "templates" / folder).rglob("*.html")):
+            text = _BLOCK.sub("", path.read_text(encoding="utf-8"))
+            found += [(path.name, each) for each in _OWN_COLON.findall(text) if "channel.name" not in each]
+    assert found == [("payments.html", "}}:{{ shape.example "), ("inspected.html", "}}: {{ value ")]
+
+
 _COUNTED = re.compile(r"%(?:\(\w+\))?d \w+s\b")
 
 

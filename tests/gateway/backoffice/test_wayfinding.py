@@ -16,7 +16,9 @@ from django.urls import get_resolver
 from django.utils import translation
 
 from config import navigation
+from gateway.backoffice.kit import base
 from gateway.backoffice.kit.base import BackofficePage
+from gateway.backoffice.kit.formatting import format_labelled
 from gateway.backoffice.sign_in import time_zones
 from gateway.models import AuditEntry, Notification, RequestLog, Role
 from tests.support.fixtures import Shop
@@ -191,3 +193,64 @@ def test_a_page_that_adds_says_so_and_names_the_zone_of_its_times(shop: Shop) ->
     assert "Time zone: UTC." in page
     time_zones.store_zone(user, "Asia/Tokyo")
     assert "Time zone: Asia/Tokyo." in manager.get("/admin/gateway/accesstoken/add/").content.decode()
+
+
+# --- small words ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("language", "words"),
+    [
+        ("en", ("New: grant", "Only active users can sign in.", ">choose<")),
+        ("de", ("Neu: Berechtigung", "Nur wer aktiv ist, kann sich anmelden.", ">bitte wählen<")),
+        (
+            "fr",
+            (
+                "À ajouter\u00a0: attribution",
+                ">Ajouter\u00a0: Attribution<",
+                "Seul un utilisateur actif peut se connecter.",
+                ">Choisissez une",
+            ),
+        ),
+    ],
+)
+def test_the_form_of_a_user_says_what_it_asks_for(language: str, words: tuple[str, ...]) -> None:
+    """Its rows were "Grant: #1", its choices "Select value", and its help was that of another project."""
+    client = signed_in(User.objects.create_superuser("boss"))
+    client.post("/admin/language", {"language": language, "next": "/admin/"})
+    page = client.get("/admin/auth/user/add/").content.decode()
+    for each in words:
+        assert each in page
+    assert not re.search(r": #<|Designates|Select value", page)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("language", "one", "several", "most"),
+    [
+        ("en", "1 row", "2 rows", "3 rows or more"),
+        ("de", "1 Zeile", "2 Zeilen", "3 Zeilen oder mehr"),
+        ("fr", "1 ligne", "2 lignes", "3 lignes ou plus"),
+    ],
+)
+def test_a_list_counts_its_rows(
+    language: str, one: str, several: str, most: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ "31 audit trail" counted nothing, and a list that is counted up to a limit did not say so at its foot."""
+    monkeypatch.setattr(base, "MAX_COUNTED_LIST_ROWS", 3)
+    monkeypatch.setattr(base.BoundedPaginator, "most_counted", 3)
+    client = signed_in(User.objects.create_superuser("boss"))
+    client.post("/admin/language", {"language": language, "next": "/admin/"})
+    for name in ("anna", "berta", "bertram"):
+        User.objects.create_user(name)
+    for sought, words in (("anna", one), ("bert", several), ("a", most)):
+        foot = re.sub(r"\s+", " ", client.get("/admin/auth/user/", {"q": sought}).content.decode())
+        assert f'<div class="py-4"> {words} </div>' in foot
+
+
+def test_french_has_a_space_before_a_colon() -> None:
+    """ "AVS: F" is English; sentences of the catalogue had the space, and what code puts together had none."""
+    assert format_labelled("MS03", "no reason") == "MS03: no reason"
+    with translation.override("fr"):
+        assert format_labelled("MS03", "sans raison") == "MS03\u00a0: sans raison"

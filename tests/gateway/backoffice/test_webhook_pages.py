@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import re
 import socket
+from datetime import UTC, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.test import Client, override_settings
+from django.urls import reverse
 
 from gateway.background import queue
 from gateway.models import (
@@ -327,6 +330,24 @@ def test_deliveries_are_found_by_filter_and_a_broken_filter_is_named(dora: Clien
     page = dora.get(f"{DELIVERIES}{one.pk}/change/").content.decode()
     for text in ("kept by the inspector", paid.id, f"msg_{one.pk.hex}"):
         assert text in page
+
+
+def test_times_of_the_deliveries_filter_are_in_the_readers_zone(dora: Client, shop: Shop) -> None:
+    """The list showed the reader's zone, and its filter was read in UTC."""
+    inspected(shop)
+    shop.api.pay()
+    deliver(shop)
+    one = the_delivery()
+    dora.post(reverse("admin:account"), {"act": "zone", "zone": "Asia/Tokyo"})
+    own = one.created_at.astimezone(ZoneInfo("Asia/Tokyo"))
+    for moved, found in ((-1, True), (1, False)):
+        query = {"from": f"{own + timedelta(minutes=moved):%Y-%m-%dT%H:%M:%S}"}
+        page = dora.get(DELIVERIES, query).content.decode()
+        assert (str(one.pk) in page) == found
+        assert "From (JST)" in page
+    assert str(one.pk) in dora.get(DELIVERIES, {"to": f"{own.astimezone(UTC):%Y-%m-%dT%H:%M:59}Z"}).content.decode()
+    for edge in ("0001-01-01T00:00", "9999-12-31T23:59:59-12:00"):
+        assert dora.get(DELIVERIES, {"from": edge}).status_code == 200
 
 
 def test_one_delivery_is_replayed_by_a_clerk(shop: Shop) -> None:
