@@ -49,7 +49,8 @@ def reply_from_answer(
         or (MESSAGE_KINDS[asked.kind].advice and code in response_codes.REPEAT_CODES)
     ):
         raise OutcomeUnknownError(f"the host answered {code}: no verdict", sent, connector_tx_id=own)
-    checked = code == response_codes.NO_REASON_TO_DECLINE and asked.own.amount == 0
+    gives = not asked.own.amount or asked.kind in response_codes.CREDITING_TYPES
+    checked = code == response_codes.NO_REASON_TO_DECLINE and gives
     grants = code in response_codes.GRANTING_CODES or checked or known_already
     parts = parse_private_field(answer.get(asked.terminal.private_field, ""))
     known = _identify_answered_message(asked, answer, parts, grants=grants)

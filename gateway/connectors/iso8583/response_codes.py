@@ -18,7 +18,11 @@ DE39_PARTIAL: Final = "10"
 GRANTING_CODES: Final = frozenset({"00", "08", "10", "11", "16"})
 """Approved; with identification; in part; VIP; update track 3."""
 NO_REASON_TO_DECLINE: Final = "85"
-"""Approval of an account verification without money; otherwise a decline."""
+"""Approval of an account verification without money, and of money that is given back; otherwise a decline."""
+CREDITING_TYPES: Final = frozenset({"RF", "CD"})
+"""Payment types that an issuer approves with 00 or NO_REASON_TO_DECLINE. Source: Visa, approve codes of credit vouchers
+and merchandise returns, quoted by https://www.jpmorgan.com/payments/client-resource-center/pbi/apac-payment-brand-changes;
+of Mastercard's, too: https://csipay.com/vesta/purchasereturnauthorization/."""
 DUPLICATE_MESSAGE: Final = "94"
 """On a repeat: the host knows the message, whether it granted it or not. On a first message: another message with these
 numbers is there, and the outcome of ours is unknown."""
@@ -93,7 +97,7 @@ RESULT_BY_DE39: Final[Mapping[str, str]] = MappingProxyType(
         "80": "800.100.174",  # invalid date
         "82": "800.100.153",  # negative CVV2 result
         "83": "800.100.154",  # unable to verify
-        "85": "800.100.152",  # no reason to decline, where money was asked for
+        "85": "800.100.152",  # no reason to decline, where money was taken
         "90": "800.800.400",  # cut-off in process
         "91": "900.100.201",  # issuer or switch inoperative
         "92": "900.100.201",  # no way to the issuer

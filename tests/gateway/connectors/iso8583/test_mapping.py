@@ -378,6 +378,13 @@ def test_an_account_check_is_granted_without_money() -> None:
     assert answer(request("DB"), de39="85").approved is None
 
 
+@pytest.mark.parametrize("operation", ["RF", "CD"])
+def test_a_credit_is_granted_where_nothing_speaks_against_it(operation: str) -> None:
+    """Visa and Mastercard: 85 approves a refund; a merchant who took it for a decline would refund twice."""
+    assert answer(request(operation), de39="85").approved == Money.parse("10.00", "EUR")
+    assert answer(request(operation), de39="05").approved is None
+
+
 @pytest.mark.parametrize("operation", ["CP", "RV"])
 def test_94_to_a_repeat_is_an_approval_where_the_account_says_so(operation: str) -> None:
     """ISO 8583:1987, code 94: duplicate transmission. The host knows the message, and may have refused it."""
