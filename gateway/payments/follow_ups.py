@@ -51,10 +51,10 @@ from gateway.payments.operation_table import (
     OPERATIONS,
     PLATFORM_ONLY_CODE,
     REAUTHORIZATION_OPERATION,
-    REFUSAL_TEXTS,
     FollowUpDecision,
     PaymentOperation,
     evaluate_operation,
+    find_refusal_text,
 )
 from gateway.payments.payment_archive import bring_chain_back
 from gateway.payments.payment_means import load_payment_means
@@ -464,7 +464,7 @@ def build_follow_up(
     """Build the row of a follow-up: brand, means, test mode and currency come from the chain (ruling D2)."""
     parameters = request.parameters
     echo, answer = apply_target_descriptor(build_stored_request(parameters), target)
-    if text := REFUSAL_TEXTS.get(decision.code):
+    if text := find_refusal_text(decision.code, target):
         answer = answer | {"resultDetails": {"ExtendedDescription": text}}
     if operation.code == "RB":
         whole_only = refuses_partial_approvals(request.channel or target.channel)

@@ -217,6 +217,15 @@ REFUSAL_TEXTS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """Result code → ``resultDetails.ExtendedDescription`` of a follow-up that comes too late: what to send instead."""
+FINAL_CREDIT_TEXT: Final = "It is settled, or pushed to a card: a credit is final then."
+
+
+def find_refusal_text(code: str, target: Payment) -> str:
+    """The ExtendedDescription of a follow-up of ``target`` that is refused with ``code``; '' for none."""
+    if code == REVERSAL_TOO_LATE and target.payment_type == "CD":  # there is nothing to refund
+        return FINAL_CREDIT_TEXT
+    return REFUSAL_TEXTS.get(code, "")
+
 
 LOCALLY_QUEUED_TYPES: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     {"sepa": _types("DB RB CD RF"), "iso8583": _types("CP")}
