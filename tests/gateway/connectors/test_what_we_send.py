@@ -140,11 +140,12 @@ SITUATIONS: Mapping[str, Mapping[str, Any]] = {
         original=PointOfService(link=LINK),
     ),
     "capture after a renewal": {
-        "operation": "CP", "means": STORED, "reference": RENEWAL.text(), "original": CIT, "at": LATER,
+        "operation": "CP", "means": STORED, "reference": RENEWAL.text(), "at": LATER,
+        "original": continue_point_of_service(CIT, "REAUTHORIZATION"),
     },
     "reversal after a renewal, in part": {
-        "operation": "RV", "means": STORED, "reference": RENEWAL.text(), "original": CIT,
-        "authorized_amount": Decimal(100), "at": LATER,
+        "operation": "RV", "means": STORED, "reference": RENEWAL.text(), "at": LATER,
+        "original": continue_point_of_service(CIT, "REAUTHORIZATION"), "authorized_amount": Decimal(100),
     },
     "renewed authorization, where the host holds both": {
         "void": True, "operation": "PA", "amount": "100.00", "means": STORED, "known_transaction_id": REFERENCE.text(),

@@ -113,6 +113,30 @@ def test_raising_and_renewing_is_the_merchants_doing_on_the_original(
     assert of(host.seen("0220")[0]) == of(message)
 
 
+@pytest.mark.parametrize("by", ["the first", "the renewal"])
+def test_what_clears_or_reverses_a_renewal_says_what_the_renewal_said(shop: Shop, host: IsoHost, by: str) -> None:
+    """Clearing agrees with the authorization of its approval code: a renewal is no authenticated online order."""
+    held = pay(shop, "PA", threeDSecure__eci="05", threeDSecure__verificationId="AAACAgSRBklmQCFgMpEGAAAAAAA=",
+               threeDSecure__dsTransactionId="f25084f0-5b16-4c0a-ae5d-b24808a95e4b")  # fmt: skip
+    renewed = shop.api.follow(held.id, "PA", "92.00", standingInstruction__industryPractice="REAUTHORIZATION")
+    target = held.id if by == "the first" else renewed.id
+    assert shop.api.follow(target, "CP", "20.00").code == OK
+    assert shop.api.follow(target, "RV", "10.00").code == OK
+    asked = host.seen("0100")[1]
+    assert of(asked) == ("102", "08", "M205")
+    for mti in ("0220", "0400"):
+        (message,) = host.seen(mti)
+        assert (of(message), parts(message)) == (of(asked), parts(asked)), mti
+
+
+def test_a_reversal_by_an_increment_says_what_the_first_authorization_said(shop: Shop, host: IsoHost) -> None:
+    """It names the first one, whichever the path names."""
+    held = pay(shop, "PA")
+    raised = shop.api.follow(held.id, "PA", "10.00", standingInstruction__industryPractice="INCREMENTAL_AUTH")
+    assert shop.api.follow(raised.id, "RV").code == OK
+    assert of(host.seen("0400")[0]) == of(host.seen("0100")[0]) == ("812", "59", "")
+
+
 def test_an_increment_that_the_cardholder_asks_for_is_the_cardholders(shop: Shop, host: IsoHost) -> None:
     held = pay(shop, "PA")
     more = {"standingInstruction__industryPractice": "INCREMENTAL_AUTH", "standingInstruction__source": "CIT"}
@@ -221,6 +245,19 @@ def test_after_a_renewal_its_own_link_is_named(shop: Shop, host: IsoHost) -> Non
     assert shop.api.follow(held.id, "RV").code == OK
     sent = [*host.seen("0100")[1:], *host.seen("0220"), *host.seen("0400")]
     assert [links(message) for message in sent] == [(LINK, None), *[(OTHER_LINK, None)] * 3]
+
+
+def test_a_renewal_without_a_link_of_its_own_is_named_by_that_of_its_authorization(shop: Shop, host: IsoHost) -> None:
+    """And a renewal names the first authorization by that one's link, whichever renewal its path names."""
+    tell_link(host, LINK)
+    held = pay(shop, "PA", **mastercard())
+    renew = {"standingInstruction__industryPractice": "REAUTHORIZATION"}
+    tell_link(host, OTHER_LINK)
+    once = shop.api.follow(held.id, "PA", "92.00", **renew)
+    host.answers = {"48": f"6315{NETWORK}"}
+    assert shop.api.follow(once.id, "PA", "92.00", **renew).code == OK
+    assert shop.api.follow(once.id, "CP", "20.00").code == OK
+    assert [links(message) for message in (*host.seen("0100")[1:], *host.seen("0220"))] == [(LINK, None)] * 3
 
 
 def test_a_payment_that_is_followed_is_named_by_its_own_link(shop: Shop, host: IsoHost) -> None:
