@@ -23,6 +23,7 @@ from gateway.catalogue.parse import INVALID_PARAMETER_CODE, ParameterError, Para
 from gateway.connectors.acquirer_message import MIGRATED_REFERENCES, parse_scheme_reference
 from gateway.core import brands, identifiers
 from gateway.models import Agreement, Channel, Merchant, Payment, Registration, Status
+from gateway.payments.network_brands import resolve_network_brand
 from gateway.payments.refusal import RequestRefusedError
 from gateway.payments.stored_answer import read_private_facts
 from gateway.risk.retry_rules import resolve_network
@@ -326,7 +327,7 @@ def _find_first_scheme_reference(registration: UUID) -> tuple[dict[str, str], st
     registration, as parameters, empty if it has none; and that payment's brand."""
     made = Registration.objects.filter(pk=registration).values("payment")[:1]
     answer, brand = Payment.objects.filter(pk__in=made).values_list("answer", "brand").first() or ({}, "")
-    kept = read_private_facts(answer)
+    kept, brand = read_private_facts(answer), resolve_network_brand(brand, answer)
     references = {INITIAL_TRANSACTION_ID: kept.network_reference, AGREEMENT_ID: kept.transaction_link}
     return {name: text for name, text in references.items() if text}, brand
 
