@@ -305,6 +305,7 @@ def _build_follow_up_acquirer_request(
         means=means,
         reference=target.connector_tx_id,
         parameters=forwardable_parameters({**request.parameters.values, **build_descriptor_parameter(row)}),
+        authorization_kind=row.authorization_kind,
         original=find_point_of_service(chain, row),
     )
 
@@ -474,7 +475,7 @@ def build_follow_up(
     """Build the row of a follow-up: brand, means, test mode and currency come from the chain (ruling D2)."""
     parameters = request.parameters
     echo, answer = apply_target_descriptor(build_stored_request(parameters), target)
-    if text := find_refusal_text(decision.code, target):
+    if text := find_refusal_text(operation, decision.code, target):
         answer = answer | {"resultDetails": {"ExtendedDescription": text}}
     if operation.code == "RB":
         whole_only = refuses_partial_approvals(request.channel or target.channel)
@@ -502,6 +503,7 @@ def build_follow_up(
         means=target.means,
         final=parameters.get(SEQUENCE) == "FINAL",
         practice=parameters.get("standingInstruction.industryPractice") or "" if operation.code == "PA" else "",
+        authorization_kind=target.authorization_kind if operation.code == "PA" else "",
         request_id=request.trace.request,
         created_at=request.now,
     )

@@ -278,12 +278,14 @@ def _map_estimate(request: AcquirerRequest) -> str:
     network = NETWORK_BY_BRAND.get(request.network_brand, "")
     if not request.money:
         return MASTERCARD_VERIFICATION if network == "Mastercard" else ""
-    estimated = request.authorization_kind == ESTIMATED_AUTHORIZATION
+    kind = request.authorization_kind
     # An increment or a renewal is one more preauthorization (Mastercard Transaction Processing Rules, 2.9).
     more = request.operation == "PA" and request.point_of_service.practice in _ON_AUTHORIZATIONS
     if network == "Visa":
+        estimated = kind == ESTIMATED_AUTHORIZATION and not more
         return VISA_AMOUNT_INDICATORS.get((estimated, request.asks_for_part), "")
-    return MASTERCARD_ESTIMATED if (estimated or more) and network == "Mastercard" else ""
+    estimated = kind == ESTIMATED_AUTHORIZATION or (more and kind != FINAL_AUTHORIZATION)
+    return MASTERCARD_ESTIMATED if estimated and network == "Mastercard" else ""
 
 
 def _map_finality(request: AcquirerRequest) -> str:

@@ -126,8 +126,13 @@ SITUATIONS: Mapping[str, Mapping[str, Any]] = {
         "operation": "PA", "means": STORED, "reference": REFERENCE.text(),
         "original": continue_point_of_service(CIT, "REAUTHORIZATION"),
     },
+    "renewal of a final authorization, Mastercard": mastercard(
+        operation="PA", means=replace(MASTER_CARD, cvv=None), reference=REFERENCE.text(), authorization_kind="FINAL",
+        original=continue_point_of_service(PointOfService(link=LINK), "REAUTHORIZATION"),
+    ),
     "increment, Mastercard": mastercard(
         operation="PA", means=replace(MASTER_CARD, cvv=None), reference=REFERENCE.text(),
+        authorization_kind="ESTIMATED",
         original=continue_point_of_service(PointOfService(link=LINK), "INCREMENTAL_AUTH"),
     ),
     "charged again (rebill), Mastercard": mastercard(
