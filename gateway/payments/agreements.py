@@ -175,7 +175,8 @@ def use_agreement(agreement: Agreement, parameters: Parameters) -> AgreementUse:
 
 def drop_references_of_other_network(agreement_use: AgreementUse | None, brand: str) -> AgreementUse | None:
     """The use without its scheme references, if the agreement began with a card of another network than ``brand``'s: a
-    stored card was replaced, or its issuer moved it. Each network names its transactions by ids of its own.
+    stored card was replaced, or its issuer moved it. Each network names its transactions by ids of its own. Mastercard
+    is told the link that a payment with a card of its own has brought since.
 
     https://developer.paypal.com/sdk/orders/v2/definitions/network_transaction has the network beside such an id.
     """
@@ -184,7 +185,11 @@ def drop_references_of_other_network(agreement_use: AgreementUse | None, brand: 
     began = agreement_use.brand
     if not brands.is_card_brand(began) or _resolve_network_or_brand(began) == _resolve_network_or_brand(brand):
         return agreement_use
-    return replace(agreement_use, scheme_references=dict.fromkeys(agreement_use.scheme_references, ""))
+    references = dict.fromkeys(agreement_use.scheme_references, "")
+    agreement = agreement_use.agreement
+    if agreement is not None and agreement.transaction_link and brand in brands.MASTERCARD_BRANDS:
+        references[AGREEMENT_ID] = agreement.transaction_link
+    return replace(agreement_use, scheme_references=references)
 
 
 def _resolve_network_or_brand(brand: str) -> str:

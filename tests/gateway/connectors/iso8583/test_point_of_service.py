@@ -233,6 +233,21 @@ def test_an_agreement_without_a_link_takes_that_of_the_first_payment_that_is_tol
     assert [links(message) for message in host.seen("0200")] == [(None, None), (None, None), (None, LINK), (None, LINK)]
 
 
+def test_an_agreement_that_began_at_another_network_takes_the_link_of_its_first_payment_at_mastercard(
+    shop: Shop, host: IsoHost
+) -> None:
+    """The stored card was replaced by a Mastercard: Visa's reference is none there, the first charge's link is."""
+    begins = {"standingInstruction__mode": "INITIAL", "standingInstruction__type": "UNSCHEDULED"}
+    stored = pay(shop, createRegistration="true", **begins).body["registrationId"]
+    dates = {"card.expiryMonth": "05", "card.expiryYear": "2034"}
+    assert shop.api.post(f"/v1/registrations/{stored}", MASTERCARD | dates).status == 200
+    for link in (LINK, OTHER_LINK, OTHER_LINK):
+        tell_link(host, link)
+        pay_with(shop, stored, "DB", **MERCHANTS)
+    assert [links(message) for message in host.seen("0200")[1:]] == [(None, None), (None, LINK), (None, LINK)]
+    assert ["network" in parts(message) for message in host.seen("0200")[1:]] == [False] * 3
+
+
 def test_after_a_renewal_its_own_link_is_named(shop: Shop, host: IsoHost) -> None:
     """As its code and the network's reference are: a capture, an increment and a reversal, whichever is in the path."""
     tell_link(host, LINK)
