@@ -330,9 +330,8 @@ def name_authorization(acquirer_request: AcquirerRequest, chain: Chain, target: 
     current = held.find_current(before=chain.find(ident))
     match operation:
         case "CP":
-            named = target if target.number > current.number else current
             clearing = chain.authorization.number_capture(ident)
-            return replace(_name_authorized_payment(acquirer_request, chain, named), clearing=clearing)
+            return replace(_name_authorized_payment(acquirer_request, chain, current), clearing=clearing)
         case "PA" if acquirer_request.point_of_service.practice == REAUTHORIZATION:
             return replace(acquirer_request, reference=chain.first.connector_tx_id, renewable_amount=held.capturable)
         case "PA":
