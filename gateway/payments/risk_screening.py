@@ -144,12 +144,21 @@ def plan_follow_up_screening(
         retries=RetryWatch(
             merchant=payment.merchant_id,
             payment=payment.id,
-            key=current_vault().fingerprint(means.account),
+            key=_find_card_key(payment, means),
             network=resolve_network(resolve_means_brand(payment.brand, means)),
             merchant_initiated=merchant_initiated,
             now=payment.created_at,
         )
     )
+
+
+def _find_card_key(payment: Payment, means: Card | TokenAccount) -> bytes:
+    """The key of the card that a follow-up is made with. Its network token is another number of the same card, whose
+    declines are counted together."""
+    own = None
+    if isinstance(means, TokenAccount):
+        own = Payment.objects.filter(pk=payment.chain).values_list("means_fingerprint", flat=True).first()
+    return bytes(own) if own is not None else current_vault().fingerprint(means.account)
 
 
 def plan_screening(request: PaymentRequest) -> ScreeningPlan:
