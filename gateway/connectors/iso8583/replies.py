@@ -68,7 +68,9 @@ def reply_from_answer(
         network_reference=parse_scheme_reference(parts.get("network", "")) if grants else "",
         transaction_link=parse_transaction_link(parts.get("link", "")) if grants else "",
         details={name: text for name, text in details.items() if text},
-        avs=response_codes.map_avs_letter(_letter(parts.get("avs", ""), answer, _AVS_PLACE)),
+        avs=response_codes.map_avs_letter(
+            _letter(parts.get("avs", ""), answer, _AVS_PLACE), asked.request.network_brand
+        ),
         cvv=response_codes.map_cvv_letter(_letter(parts.get("cvv", ""), answer, _CVV_PLACE)),
         sent=sent,
         received=summarize_answer(answer, asked),

@@ -201,6 +201,12 @@ AVS_BY_NETWORK_LETTER: Final[Mapping[str, str]] = MappingProxyType(
     dict.fromkeys("YXDMF", "F") | dict.fromkeys("AB", "A") | dict.fromkeys("ZWP", "Z") | {"N": "N"}
 )
 """The networks' letters → full, address only, postcode only, neither; U (not checked) for one that is not listed."""
+AVS_BY_DISCOVER_LETTER: Final[Mapping[str, str]] = MappingProxyType(
+    dict.fromkeys("AX", "F") | {"Y": "A"} | dict.fromkeys("TZ", "Z") | {"N": "N"}
+)
+"""Discover's letters, of which A, Y and W (no data) are not those of the others. Source: Discover, quoted by
+https://help.globalmerchantportal.com/en/code-glossary/avs-response-codes."""
+_DISCOVER_BRANDS: Final = frozenset({"DISCOVER", "DINERS"})
 AVS_NOT_CHECKED: Final = "U"
 CVV_LETTERS: Final = frozenset("MNPSU")
 """Match, no match, not processed, should be present, issuer unable; U for any other letter."""
@@ -211,9 +217,10 @@ def map_declined_code(code: str, brand: str) -> str:
     return RESULT_BY_BRAND_AND_DE39.get((brand, code)) or RESULT_BY_DE39.get(code, UNKNOWN_DECLINE)
 
 
-def map_avs_letter(letter: str) -> str:
+def map_avs_letter(letter: str, brand: str) -> str:
     """Our letter for the address check; '' where there was none."""
-    return AVS_BY_NETWORK_LETTER.get(letter, AVS_NOT_CHECKED) if letter.strip() else ""
+    letters = AVS_BY_DISCOVER_LETTER if brand in _DISCOVER_BRANDS else AVS_BY_NETWORK_LETTER
+    return letters.get(letter, AVS_NOT_CHECKED) if letter.strip() else ""
 
 
 def map_cvv_letter(letter: str) -> str:

@@ -433,7 +433,16 @@ def test_any_other_answer_to_a_reversal_is_no_word(code: str) -> None:
 
 def test_the_letters_of_the_address_check_and_the_security_code() -> None:
     """Part B, avsResponse: A, Z, N, U, F."""
-    assert [response_codes.map_avs_letter(letter) for letter in "YXDMABZWPNUGRSE? "] == [*"FFFFAAZZZNUUUUUU", ""]
+    letters = "YXDMABZWPNUGRSE? "
+    assert [response_codes.map_avs_letter(letter, "VISA") for letter in letters] == [*"FFFFAAZZZNUUUUUU", ""]
+
+
+@pytest.mark.parametrize("brand", ["DISCOVER", "DINERS"])
+def test_discover_has_letters_of_its_own_for_the_address(brand: str) -> None:
+    """Y is a street whose postcode does not match, which an address policy must not take for a match of both."""
+    found = {letter: answer(request(brand=brand), de48=f"8301{letter}").avs for letter in "AXYTZNWGUS"}
+    assert found == dict(zip("AXYTZNWGUS", "FFAZZNUUUU", strict=True))
+    assert answer(request(), de48="8301Y").avs == "F"
     assert [response_codes.map_cvv_letter(letter) for letter in "MNPSUYX "] == [*"MNPSUUU", ""]
 
 
