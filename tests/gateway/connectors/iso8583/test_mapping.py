@@ -371,6 +371,31 @@ def test_a_wallet_has_the_codes_of_the_card_in_it() -> None:
     assert answer(request(brand="WALLET1", means=card), de39="65").code == "300.100.100"
 
 
+MIT = {"standingInstruction.mode": "REPEATED", "standingInstruction.source": "MIT"}
+
+
+@pytest.mark.parametrize(
+    "country, brand, kind, eci",
+    [
+        ("US", "VISA", "RECURRING", "02"),
+        ("CA", "VISADEBIT", "RECURRING", "02"),
+        ("DE", "VISA", "RECURRING", "07"),
+        ("", "VISA", "RECURRING", None),
+        ("DE", "VISA", "UNSCHEDULED", None),
+        ("US", "MASTER", "RECURRING", None),
+    ],
+)
+def test_visas_recurring_payments_have_the_indicator_of_the_merchants_country(
+    country: str, brand: str, kind: str, eci: str | None
+) -> None:
+    """60.8: 02 in the United States and Canada, 07 elsewhere; clearing says the same."""
+    account = ConnectorAccount(merchant="M-1", settings=HOST | {"country": country})
+    paid = request(brand=brand, account=account, parameters=MIT | {"standingInstruction.type": kind})
+    captured = request("CP", brand=brand, account=account, original=paid.point_of_service)
+    for one in (paid, captured):
+        assert private_field.parse_private_field(written(one)["48"]).get("eci") == eci
+
+
 def test_an_account_check_is_granted_without_money() -> None:
     """RG is a 0100 over nothing; 85 says that nothing speaks against the account."""
     assert (written(request("RG"))["4"], written(request("RG"))["25"]) == ("0" * 12, "51")
