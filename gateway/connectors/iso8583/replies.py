@@ -71,7 +71,9 @@ def reply_from_answer(
         avs=response_codes.map_avs_letter(
             _letter(parts.get("avs", ""), answer, _AVS_PLACE), asked.request.network_brand
         ),
-        cvv=response_codes.map_cvv_letter(_letter(parts.get("cvv", ""), answer, _CVV_PLACE)),
+        cvv=response_codes.map_cvv_letter(
+            _letter(parts.get("cvv", ""), answer, _CVV_PLACE), asked.request.network_brand
+        ),
         sent=sent,
         received=summarize_answer(answer, asked),
         retryable_elsewhere=not grants and code in response_codes.RETRYABLE_CODES,

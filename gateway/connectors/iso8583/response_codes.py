@@ -210,6 +210,8 @@ _DISCOVER_BRANDS: Final = frozenset({"DISCOVER", "DINERS"})
 AVS_NOT_CHECKED: Final = "U"
 CVV_LETTERS: Final = frozenset("MNPSU")
 """Match, no match, not processed, should be present, issuer unable; U for any other letter."""
+AMEX_CVV_MATCH: Final = "Y"
+"""Source: American Express, quoted by https://developers.tabapay.com/reference/cvv2-response-codes."""
 
 
 def map_declined_code(code: str, brand: str) -> str:
@@ -223,8 +225,10 @@ def map_avs_letter(letter: str, brand: str) -> str:
     return letters.get(letter, AVS_NOT_CHECKED) if letter.strip() else ""
 
 
-def map_cvv_letter(letter: str) -> str:
+def map_cvv_letter(letter: str, brand: str) -> str:
     """Our letter for the CVV check; '' where there was none."""
     if not letter.strip():
         return ""
+    if brand == "AMEX" and letter == AMEX_CVV_MATCH:
+        return "M"
     return letter if letter in CVV_LETTERS else AVS_NOT_CHECKED

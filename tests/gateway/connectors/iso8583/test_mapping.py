@@ -468,7 +468,8 @@ def test_discover_has_letters_of_its_own_for_the_address(brand: str) -> None:
     found = {letter: answer(request(brand=brand), de48=f"8301{letter}").avs for letter in "AXYTZNWGUS"}
     assert found == dict(zip("AXYTZNWGUS", "FFAZZNUUUU", strict=True))
     assert answer(request(), de48="8301Y").avs == "F"
-    assert [response_codes.map_cvv_letter(letter) for letter in "MNPSUYX "] == [*"MNPSUUU", ""]
+    assert [response_codes.map_cvv_letter(letter, "VISA") for letter in "MNPSUYX "] == [*"MNPSUUU", ""]
+    assert [answer(request(brand="AMEX"), de48=f"8701{letter}").cvv for letter in "YNU"] == ["M", "N", "U"]
 
 
 def test_what_an_answer_repeats_is_what_its_question_said() -> None:
