@@ -33,6 +33,7 @@ from gateway.db.database_clock import read_database_time
 from gateway.models import Merchant, Notification, Payment, Status
 from gateway.payments.chain_amounts import ZERO_AMOUNT, Chain, compute_refundable_amount
 from gateway.payments.follow_ups import load_chain
+from gateway.payments.network_brands import find_network_brand
 from gateway.payments.states import FINAL_STATUSES
 from gateway.payments.webhook_payloads import register_payload_source
 from gateway.timers import wakeup
@@ -90,7 +91,7 @@ def record_alert(disputed: Payment, facts: AlertFacts, by: audit_log.Actor) -> t
         amount=facts.amount,
         currency=facts.currency,
         opened_at=now,
-        due_at=facts.respond_by or now + _find_answer_time(facts.kind, disputed.brand),
+        due_at=facts.respond_by or now + _find_answer_time(facts.kind, find_network_brand(disputed)),
         closed_at=now if refunded else None,
         remind_at=None if refunded else now,
         moved_at=read_database_time(),

@@ -38,6 +38,7 @@ from gateway.db.statement import DatabaseTime, WriteStatement, execute_sql
 from gateway.models import Merchant, Payment, Status
 from gateway.payments.chain_amounts import ZERO_AMOUNT, Chain, compute_refunded_amount
 from gateway.payments.follow_ups import load_chain
+from gateway.payments.network_brands import find_network_brand
 from gateway.timers.due_times import lowest_id_since_sql
 
 REMINDER_DAYS: Final = (7, 3, 1)
@@ -95,7 +96,8 @@ def insert_case(
         scheme = scheme.fill_from(previous)
     event, stage = _choose_opening(dispute, scheme, previous, answered=respond_by is not None)
     state, opened_at = apply_dispute_event(BEFORE_DISPUTE, event), dispute.created_at
-    rule = find_stage_rule(dispute.brand, scheme.reason, stage)
+    brand = find_network_brand(dispute)
+    rule = find_stage_rule(brand, scheme.reason, stage)
     days_gone = max((clock.real_now().date() - scheme.day).days, 0) if scheme.day is not None else 0
     due_at = compute_response_deadline(merchant, opened_at, respond_by, rule.answer_days, days_gone)
     if event == DisputeEvent.RETURN:
@@ -121,7 +123,7 @@ def insert_case(
         scheme_case=scheme.case,
         arn=scheme.arn,
         stops_pending=stops_stored_credentials(dispute.result_code, dispute.chain, scheme.reason),
-        brand=dispute.brand,
+        brand=brand,
         test_mode=dispute.test_mode,
         reference=reference,
         opened_at=opened_at,
@@ -178,7 +180,7 @@ def _choose_opening(
     if previous is None:
         return DisputeEvent.OPEN, scheme.stage or DisputeStage.FIRST
     if not previous.events.filter(event=DisputeEvent.ESCALATE).exists():
-        return DisputeEvent.SECOND, scheme.stage or choose_next_stage(dispute.brand, scheme.reason, previous.stage)
+        return DisputeEvent.SECOND, scheme.stage or choose_next_stage(previous.brand, scheme.reason, previous.stage)
     # The stage was opened without money before, on the case itself: this is its money.
     decided = previous.state in (DisputeState.LOST, DisputeState.ACCEPTED)
     return DisputeEvent.DECIDED if decided else DisputeEvent.SECOND, scheme.stage or DisputeStage(previous.stage)

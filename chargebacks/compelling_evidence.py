@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q
 
 from chargebacks.models import Chargeback
 from gateway.models import Payment, Status
@@ -41,9 +41,12 @@ def find_earlier_payments(case: Chargeback) -> list[EarlierPayment]:
         return []
     own = _read_traits(first.request)
     disputed = Chargeback.objects.filter(chain=OuterRef("chain"))
+    captured = Payment.objects.filter(chain=OuterRef("chain"), payment_type="CP", status=Status.APPROVED)
     found = (
         Payment.objects.filter(
             ~Exists(disputed),
+            # An authorization alone is no transaction of the cardholder's.
+            Q(payment_type="DB") | Exists(captured),
             last4_key=first.last4_key,
             merchant=case.merchant_id,
             means_fingerprint=bytes(first.means_fingerprint),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
+from gateway.core.brands import is_card_brand
 from gateway.core.card_number import CardNumber
 from gateway.core.secret import Secret
 
@@ -95,6 +96,15 @@ class GiftCard:
 
 
 Means = Card | BankAccount | VirtualAccount | TokenAccount | GiftCard
+
+
+def resolve_means_brand(brand: str, means: Means | None) -> str:
+    """The brand of the network that a payment with ``means`` goes over: where ``brand`` is a wallet's, that of the card
+    in it."""
+    if is_card_brand(brand) or not isinstance(means, Card):
+        return brand
+    return means.facts.brand or brand
+
 
 ANY_MEANS: Final = frozenset({"", *(kind.kind for kind in (Card, BankAccount, VirtualAccount, TokenAccount, GiftCard))})
 """Every kind of means, and '' for a payment without one."""

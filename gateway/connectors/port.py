@@ -15,9 +15,8 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from gateway.connectors.capabilities import TRANSFER_PARAMETER, SentParameter
-from gateway.connectors.means import Card, Means, TokenAccount
+from gateway.connectors.means import Card, Means, TokenAccount, resolve_means_brand
 from gateway.connectors.point_of_service import PointOfService, build_point_of_service
-from gateway.core import brands
 from gateway.core.clock import Deadline
 from gateway.core.money import Money
 from gateway.core.secret import Secret
@@ -89,7 +88,7 @@ class AcquirerRequest:
     - ``stored``, ``stores``: of a first payment, it is made with a registration, or makes one.
     - ``original``: of a follow-up, the point of service that it has from the payment it follows.
     - ``clearing``: of a capture, which of numberOfCaptures it is, (0, 0) without that number.
-    - ``authorization_kind``: ESTIMATED or FINAL of a first PA.
+    - ``authorization_kind``: ESTIMATED or FINAL of a PA; of an increment or renewal, that of the authorization.
     - ``not_after``: a payment that has not been sent by then is not sent any more, because recovery may have voided it
       (checked by :meth:`check_in_time`).
     - ``reversal_reason``: of a reversal or void.
@@ -166,9 +165,7 @@ class AcquirerRequest:
     @property
     def network_brand(self) -> str:
         """The card network's brand: of a wallet, that of the card in it."""
-        if self.card is None or brands.is_card_brand(self.brand):
-            return self.brand
-        return self.card.facts.brand or self.brand
+        return resolve_means_brand(self.brand, self.means)
 
     @property
     def card(self) -> Card | None:

@@ -42,9 +42,10 @@ class Payment(models.Model):
     ``route``: of a first payment sent to an acquirer, why this one was chosen (gateway.connectors.routing); else null.
     ``resource_path``: where the merchant fetches the result, when not under /v1/payments.
     ``practice``: INCREMENTAL_AUTH or REAUTHORIZATION of a PA that follows a PA. ``authorization_kind``: ESTIMATED or
-    FINAL of a first PA. ``expires_at``: of an approved PA or renewal, until when it may be captured; ``expired_at``: of
-    a first PA, when that time was found to have passed. ``returned_at``: of a transfer to a shopper (RF, CD, or an RV
-    that is one at the processor), when it was found to have come back or failed; it moves no money then.
+    FINAL of a PA, also of what raises or renews it. ``expires_at``: of an approved PA or renewal, until when it may be
+    captured; ``expired_at``: of a first PA, when that time was found to have passed. ``returned_at``: of a transfer to
+    a shopper (RF, CD, or an RV that is one at the processor), when it was found to have come back or failed; it moves
+    no money then.
     ``reopens_authorization``: of an approved reversal of a capture, that the acquirer goes on holding what was
     captured. ``sequence``: number of the last event.
     ``follow_ups``: on a first payment, how many follow-ups were begun; each begins by raising it, so that two that read

@@ -23,6 +23,7 @@ from gateway.catalogue.parse import INVALID_PARAMETER_CODE, ParameterError, Para
 from gateway.connectors.acquirer_message import MIGRATED_REFERENCES, parse_scheme_reference
 from gateway.core import brands, identifiers
 from gateway.models import Agreement, Channel, Merchant, Payment, Registration, Status
+from gateway.payments.network_brands import resolve_network_brand
 from gateway.payments.refusal import RequestRefusedError
 from gateway.payments.stored_answer import read_private_facts
 from gateway.risk.retry_rules import resolve_network
@@ -174,7 +175,8 @@ def use_agreement(agreement: Agreement, parameters: Parameters) -> AgreementUse:
 
 def drop_references_of_other_network(agreement_use: AgreementUse | None, brand: str) -> AgreementUse | None:
     """The use without its scheme references, if the agreement began with a card of another network than ``brand``'s: a
-    stored card was replaced, or its issuer moved it. Each network names its transactions by ids of its own.
+    stored card was replaced, or its issuer moved it. Each network names its transactions by ids of its own. Mastercard
+    is told the link that a payment with a card of its own has brought since.
 
     https://developer.paypal.com/sdk/orders/v2/definitions/network_transaction has the network beside such an id.
     """
@@ -183,7 +185,11 @@ def drop_references_of_other_network(agreement_use: AgreementUse | None, brand: 
     began = agreement_use.brand
     if not brands.is_card_brand(began) or _resolve_network_or_brand(began) == _resolve_network_or_brand(brand):
         return agreement_use
-    return replace(agreement_use, scheme_references=dict.fromkeys(agreement_use.scheme_references, ""))
+    references = dict.fromkeys(agreement_use.scheme_references, "")
+    agreement = agreement_use.agreement
+    if agreement is not None and agreement.transaction_link and brand in brands.MASTERCARD_BRANDS:
+        references[AGREEMENT_ID] = agreement.transaction_link
+    return replace(agreement_use, scheme_references=references)
 
 
 def _resolve_network_or_brand(brand: str) -> str:
@@ -326,7 +332,7 @@ def _find_first_scheme_reference(registration: UUID) -> tuple[dict[str, str], st
     registration, as parameters, empty if it has none; and that payment's brand."""
     made = Registration.objects.filter(pk=registration).values("payment")[:1]
     answer, brand = Payment.objects.filter(pk__in=made).values_list("answer", "brand").first() or ({}, "")
-    kept = read_private_facts(answer)
+    kept, brand = read_private_facts(answer), resolve_network_brand(brand, answer)
     references = {INITIAL_TRANSACTION_ID: kept.network_reference, AGREEMENT_ID: kept.transaction_link}
     return {name: text for name, text in references.items() if text}, brand
 

@@ -51,10 +51,10 @@ from gateway.payments.operation_table import (
     OPERATIONS,
     PLATFORM_ONLY_CODE,
     REAUTHORIZATION_OPERATION,
-    REFUSAL_TEXTS,
     FollowUpDecision,
     PaymentOperation,
     evaluate_operation,
+    find_refusal_text,
 )
 from gateway.payments.payment_archive import bring_chain_back
 from gateway.payments.payment_means import load_payment_means
@@ -305,6 +305,7 @@ def _build_follow_up_acquirer_request(
         means=means,
         reference=target.connector_tx_id,
         parameters=forwardable_parameters({**request.parameters.values, **build_descriptor_parameter(row)}),
+        authorization_kind=row.authorization_kind,
         original=find_point_of_service(chain, row),
     )
 
@@ -314,7 +315,8 @@ def name_authorization(acquirer_request: AcquirerRequest, chain: Chain, target: 
 
     Captures, increments and reversals name the newest approved renewal, by its reference and its transaction link,
     whichever member the path names, since the authorization before it has expired or is given up (docs/decisions/0093);
-    a renewal names the first authorization.
+    a renewal names the first authorization. Captures and reversals have the point of service of what they name
+    (docs/decisions/0147).
     A reversal has the cumulative amount: docs/decisions/0068. A capture says which of numberOfCaptures it is.
     ``chain`` may contain the follow-up itself.
     """
@@ -328,17 +330,16 @@ def name_authorization(acquirer_request: AcquirerRequest, chain: Chain, target: 
     current = held.find_current(before=chain.find(ident))
     match operation:
         case "CP":
-            named = target if target.number > current.number else current
-            return replace(_name_payment(acquirer_request, named), clearing=chain.authorization.number_capture(ident))
+            clearing = chain.authorization.number_capture(ident)
+            return replace(_name_authorized_payment(acquirer_request, chain, current), clearing=clearing)
         case "PA" if acquirer_request.point_of_service.practice == REAUTHORIZATION:
             return replace(acquirer_request, reference=chain.first.connector_tx_id, renewable_amount=held.capturable)
         case "PA":
-            own = chain.find(ident)
-            return _name_payment(acquirer_request, current, link=read_transaction_link(own.answer) if own else "")
+            return _name_raised_payment(acquirer_request, chain, current)
         case "RV":
             since = held.compute_hold(current)
             return replace(
-                _name_payment(acquirer_request, current),
+                _name_authorized_payment(acquirer_request, chain, current),
                 amount_already_reversed=held.released,
                 authorized_amount=held.authorized,
                 renewed_amount=since.authorized if current.practice else Decimal(0),
@@ -347,12 +348,21 @@ def name_authorization(acquirer_request: AcquirerRequest, chain: Chain, target: 
     return acquirer_request
 
 
-def _name_payment(acquirer_request: AcquirerRequest, named: Payment, *, link: str = "") -> AcquirerRequest:
-    """The request with the reference of the payment that it names, and with its transaction link, or with ``link``: of
-    a payment that has one of its own already."""
-    point, told = acquirer_request.original, link or read_transaction_link(named.answer)
-    if point is not None and told:
-        point = replace(point, link=told)
+def _name_authorized_payment(acquirer_request: AcquirerRequest, chain: Chain, named: Payment) -> AcquirerRequest:
+    """The request of a capture or reversal with the reference of the authorization that it names, and with what that
+    one said of its point of service: clearing has to agree with the authorization of its approval code."""
+    # None: a connector that is asked without means needs none.
+    point = find_point_of_service(chain, named) if acquirer_request.original is not None else None
+    return replace(acquirer_request, reference=named.connector_tx_id, original=point)
+
+
+def _name_raised_payment(acquirer_request: AcquirerRequest, chain: Chain, named: Payment) -> AcquirerRequest:
+    """The request of an increment with the reference of the authorization that it names, and with its transaction link,
+    unless the increment was told one of its own already."""
+    point, own = acquirer_request.original, chain.find(acquirer_request.payment)
+    if point is not None:
+        told = read_transaction_link(own.answer) if own is not None else ""
+        point = replace(point, link=told or find_point_of_service(chain, named).link)
     return replace(acquirer_request, reference=named.connector_tx_id, original=point)
 
 
@@ -464,7 +474,7 @@ def build_follow_up(
     """Build the row of a follow-up: brand, means, test mode and currency come from the chain (ruling D2)."""
     parameters = request.parameters
     echo, answer = apply_target_descriptor(build_stored_request(parameters), target)
-    if text := REFUSAL_TEXTS.get(decision.code):
+    if text := find_refusal_text(operation, decision.code, target):
         answer = answer | {"resultDetails": {"ExtendedDescription": text}}
     if operation.code == "RB":
         whole_only = refuses_partial_approvals(request.channel or target.channel)
@@ -492,6 +502,7 @@ def build_follow_up(
         means=target.means,
         final=parameters.get(SEQUENCE) == "FINAL",
         practice=parameters.get("standingInstruction.industryPractice") or "" if operation.code == "PA" else "",
+        authorization_kind=target.authorization_kind if operation.code == "PA" else "",
         request_id=request.trace.request,
         created_at=request.now,
     )

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Final
 
 from gateway.connectors.reply_codes import REVERSAL_TOO_LATE
+from gateway.core.authorization_validity import FINAL_AUTHORIZATION
 from gateway.models import Payment, Status
 from gateway.payments.chain_amounts import (
     OPEN_STATUSES,
@@ -50,7 +51,7 @@ class PaymentOperation:
 
     ``ceiling``: the largest amount it may move (None: no limit). ``takes_remainder``: without an amount it takes
     all that remains. ``counts_captures``: numberOfCaptures limits it. ``needs_card``: the acquirer needs the card data
-    again.
+    again. ``raises``: it raises an authorized amount, and so follows none that was said to be final (``wrong_type``).
     ``test_only``: by API in the test environment only; live answers 700.400.402.
     """
 
@@ -73,6 +74,7 @@ class PaymentOperation:
     takes_remainder: bool = False
     counts_captures: bool = False
     needs_card: bool = False
+    raises: bool = False
     test_only: bool = False
 
 
@@ -173,6 +175,7 @@ INCREMENT_OPERATION: Final = PaymentOperation(
     title="Incremental authorization",
     follows=_types("PA"),
     needs_card=True,
+    raises=True,
     unknown="700.400.510",
     failed="700.400.510",
     expired=AUTHORIZATION_EXPIRED,
@@ -217,6 +220,18 @@ REFUSAL_TEXTS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """Result code → ``resultDetails.ExtendedDescription`` of a follow-up that comes too late: what to send instead."""
+FINAL_CREDIT_TEXT: Final = "It is settled, or pushed to a card: a credit is final then."
+FINAL_AMOUNT_TEXT: Final = "It was authorized as final: only an estimated amount is raised."
+
+
+def find_refusal_text(operation: PaymentOperation, code: str, target: Payment) -> str:
+    """The ExtendedDescription of a follow-up of ``target`` that is refused with ``code``; '' for none."""
+    if operation.raises and code == operation.wrong_type and target.payment_type in operation.follows:
+        return FINAL_AMOUNT_TEXT
+    if code == REVERSAL_TOO_LATE and target.payment_type == "CD":  # there is nothing to refund
+        return FINAL_CREDIT_TEXT
+    return REFUSAL_TEXTS.get(code, "")
+
 
 LOCALLY_QUEUED_TYPES: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     {"sepa": _types("DB RB CD RF"), "iso8583": _types("CP")}
@@ -310,6 +325,9 @@ def _find_refusal_code(
 ) -> str:
     """The result code of a refusal that does not depend on the amount, or ''."""
     if target.payment_type not in operation.follows:
+        return operation.wrong_type
+    if operation.raises and chain.first.authorization_kind == FINAL_AUTHORIZATION:
+        # https://www.checkout.com/docs/payments/manage-payments/authorize-a-payment/adjust-an-estimated-authorization
         return operation.wrong_type
     withdraws = operation.code == "RV" and target.status == Status.PENDING and is_locally_queued(target)
     if target.status in OPEN_STATUSES and not withdraws:

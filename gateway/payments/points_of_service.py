@@ -21,7 +21,7 @@ from gateway.connectors.point_of_service import (
     continue_point_of_service,
 )
 from gateway.models import Payment
-from gateway.payments.chain_amounts import Chain
+from gateway.payments.chain_amounts import REAUTHORIZATION, Chain
 from gateway.payments.side_effects import REGISTRATION_PAYMENT_TYPE
 from gateway.payments.stored_answer import read_transaction_link, was_sent_with_token
 
@@ -47,7 +47,8 @@ def find_point_of_service(chain: Chain, payment: Payment) -> PointOfService:
         stored = payment.registration is not None and not stores
         token = payment.means == TokenAccount.kind or was_sent_with_token(payment.answer)
         return replace(build_point_of_service(sent, stored=stored, stores=stores, token=token), link=link)
-    followed = chain.find(payment.referenced)
+    # A renewal names the first authorization, whichever member of the chain its path does.
+    followed = chain.first if payment.practice == REAUTHORIZATION else chain.find(payment.referenced)
     assert followed is not None  # a chain is read whole
     original = find_point_of_service(chain, followed)
     if payment.payment_type == "RB":  # a payment of its own, which Mastercard relates to the one before

@@ -306,10 +306,12 @@ def update_registration(registration: Registration, change: ChangeRequest) -> Pa
     echo = {name: value for name, value in parameters.echo().items() if name not in ("paymentBrand", "entityId")}
     sent = echo.pop(registration.means, {})
     sealed, brand = _resolve_new_account(registration, parameters)
+    stored = registration.details
     if (number := parameters.secret("card.number")) is not None:
         known = CardNumber.of(number)
         sent |= {"bin": known.bin6, "last4Digits": known.last4}
-    details = deep_merge(registration.details, {registration.means: sent} if sent else {})
+        stored = _drop_wallet(stored)
+    details = deep_merge(stored, {registration.means: sent} if sent else {})
     card = details.get("card", {})
     if is_card_expired(card.get("expiryMonth"), card.get("expiryYear"), change.now) and sent:
         error = ParameterError(
@@ -324,6 +326,14 @@ def update_registration(registration: Registration, change: ChangeRequest) -> Pa
     return _write_registration_change(
         registration, UPDATE_REGISTRATION_TYPE, {**changes, "updated_at": change.now}, change
     )
+
+
+def _drop_wallet(details: Mapping[str, Any]) -> dict[str, Any]:
+    """Stored details without what says that the number is a wallet's: of a new number that would leave out its 3-D
+    Secure and its network token."""
+    kept = {name: value for name, value in details.items() if not name.startswith("wallet")}
+    card = {name: value for name, value in details.get(Card.kind, {}).items() if name != "numberType"}
+    return {**kept, Card.kind: card}
 
 
 def _resolve_new_account(registration: Registration, parameters: Parameters) -> tuple[dict[str, Any], str]:

@@ -19,7 +19,7 @@ from django.conf import settings
 from gateway.catalogue.conditions.request_facts import is_merchant_initiated
 from gateway.catalogue.parse import INVALID_PARAMETER_CODE, ParameterError, Parameters, UnknownNamePolicy
 from gateway.catalogue.rules import RuleInput
-from gateway.connectors.means import Card, Means
+from gateway.connectors.means import Card, Means, resolve_means_brand
 from gateway.core import identifiers
 from gateway.core.money import Money
 from gateway.models import Agreement, Channel, Merchant
@@ -103,6 +103,7 @@ def build_payment_request(
         if agreement is None
         else use_agreement(agreement, parameters)
     )
+    means = _add_cvv(stored.means, parameters) if stored is not None else means_from_parameters(parameters)
     return PaymentRequest(
         payment=identifiers.row_id(),
         merchant=merchant,
@@ -113,7 +114,7 @@ def build_payment_request(
         else Money.parse(parameters["amount"], parameters["currency"]),
         brand=brand,
         detected=detected,
-        means=_add_cvv(stored.means, parameters) if stored is not None else means_from_parameters(parameters),
+        means=means,
         parameters=parameters,
         test_mode=resolve_test_mode(parameters),
         now=now,
@@ -123,7 +124,7 @@ def build_payment_request(
         stored=stored.details if stored is not None else {},
         renews_card=stored is not None and stored.renewed,
         wallet_token=token,
-        agreement_use=drop_references_of_other_network(agreement_use, brand),
+        agreement_use=drop_references_of_other_network(agreement_use, resolve_means_brand(brand, means)),
         resource_path=resource_path,
     )
 

@@ -1,8 +1,8 @@
 """Until when a debit can be reversed: before its settlement, refunded after it.
 
-A payment is beyond it when a settlement record tells of it, when its capture was sent in a batch, or when it is older
-than the channel's ``reversal_hours``: its acquirer has cleared the day.
-Source: rulings, section 4 (RV before settlement); docs/decisions/0069.
+A payment is beyond it when a settlement record tells of it, when its capture was sent in a batch, when it is older
+than the channel's ``reversal_hours``: its acquirer has cleared the day; and a payout to a card is from its approval on.
+Source: rulings, section 4 (RV before settlement); docs/decisions/0069, 0147.
 """
 
 from __future__ import annotations
@@ -11,7 +11,11 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from gateway.connectors.capabilities import PAYOUT_TRANSFER
+from gateway.connectors.means import Card, TokenAccount
 from gateway.models import BatchedCapture, Payment, Status
+from gateway.payments.chain_amounts import Chain
+from gateway.payments.points_of_service import find_point_of_service
 from gateway.payments.settlement_check import find_settled_payments
 
 
@@ -24,7 +28,7 @@ def is_beyond_reversal(payment: Payment, at: datetime) -> bool:
 def find_beyond_reversal(payments: Iterable[Payment], at: datetime) -> frozenset[UUID]:
     """The payments among ``payments`` for which :func:`is_beyond_reversal` holds. They come with their channel."""
     debits = [one for one in payments if one.payment_type != "PA" and one.status == Status.APPROVED]
-    beyond = {one.id for one in debits if _is_too_old(one, at)}
+    beyond = {one.id for one in debits if _is_too_old(one, at) or _is_card_payout(one)}
     captures = {one.id for one in debits if one.payment_type == "CP" and one.connector == "iso8583"} - beyond
     if captures:
         # Their acquirer compares the sums of the batch: a reversal would change them.
@@ -36,3 +40,12 @@ def find_beyond_reversal(payments: Iterable[Payment], at: datetime) -> frozenset
 def _is_too_old(payment: Payment, at: datetime) -> bool:
     hours = payment.channel.reversal_hours
     return bool(hours) and at - (payment.completed_at or payment.created_at) > timedelta(hours=hours)
+
+
+def _is_card_payout(payment: Payment) -> bool:
+    """Whether a credit pushed money to a card. The networks have no reversal of that. Source: Cybersource, Reporting
+    User Guide, "Original Credit Transaction Reports for Acquirers" (none that an acquirer can originate);
+    https://developers.tabapay.com/docs/exceptions-handling-for-push-payments (Mastercard: under no circumstances)."""
+    if payment.payment_type != "CD" or payment.means not in (Card.kind, TokenAccount.kind):
+        return False
+    return find_point_of_service(Chain([payment]), payment).transfer == PAYOUT_TRANSFER

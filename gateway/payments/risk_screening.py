@@ -18,7 +18,7 @@ from django.conf import settings
 from gateway.catalogue.conditions.request_facts import is_merchant_initiated
 from gateway.catalogue.parse import INVALID_PARAMETER_CODE, ParameterError
 from gateway.catalogue.rules import RuleInput
-from gateway.connectors.means import Card, Means, TokenAccount
+from gateway.connectors.means import Card, Means, TokenAccount, resolve_means_brand
 from gateway.connectors.port import (
     AcquirerReply,
     AcquirerRequest,
@@ -29,9 +29,10 @@ from gateway.connectors.port import (
     VoidRefusedError,
 )
 from gateway.connectors.simulator.cards import is_published_test_card
-from gateway.core import brands, clock, result_codes
+from gateway.core import clock, result_codes
 from gateway.db.statement import WriteStatement
 from gateway.models import Channel, Payment
+from gateway.payments.network_brands import find_network_brand
 from gateway.payments.outcomes import Declined
 from gateway.payments.payment_request import PaymentRequest, RequestOrigin
 from gateway.payments.refusal import CHANNEL_NOT_CONFIGURED_CODE, RequestRefusedError
@@ -119,13 +120,11 @@ def plan_payment_screening(request: PaymentRequest) -> ScreeningPlan:
         and request.test_mode in _SCHEME_MODES
         and not (isinstance(means, Card) and _is_test_data(means.facts.bin6, means.facts.last4))
     ):
-        inner = means.facts.brand if isinstance(means, Card) else None
-        brand = request.brand if brands.is_card_brand(request.brand) else inner
         retries = RetryWatch(
             merchant=request.merchant.id,
             payment=request.payment,
             key=current_vault().fingerprint(means.account),
-            network=resolve_network(brand or ""),
+            network=resolve_network(resolve_means_brand(request.brand, means)),
             merchant_initiated=is_merchant_initiated(RuleInput(request.parameters.values)),
             now=request.now,
         )
@@ -141,18 +140,25 @@ def plan_follow_up_screening(
         return None
     if isinstance(means, Card) and _is_test_data(means.facts.bin6, means.facts.last4):
         return None
-    inner = means.facts.brand if isinstance(means, Card) else None
-    brand = payment.brand if brands.is_card_brand(payment.brand) else inner
     return ScreeningPlan(
         retries=RetryWatch(
             merchant=payment.merchant_id,
             payment=payment.id,
-            key=current_vault().fingerprint(means.account),
-            network=resolve_network(brand or ""),
+            key=_find_card_key(payment, means),
+            network=resolve_network(resolve_means_brand(payment.brand, means)),
             merchant_initiated=merchant_initiated,
             now=payment.created_at,
         )
     )
+
+
+def _find_card_key(payment: Payment, means: Card | TokenAccount) -> bytes:
+    """The key of the card that a follow-up is made with. Its network token is another number of the same card, whose
+    declines are counted together."""
+    own = None
+    if isinstance(means, TokenAccount):
+        own = Payment.objects.filter(pk=payment.chain).values_list("means_fingerprint", flat=True).first()
+    return bytes(own) if own is not None else current_vault().fingerprint(means.account)
 
 
 def plan_screening(request: PaymentRequest) -> ScreeningPlan:
@@ -223,7 +229,7 @@ def _plan_resumed_retries(payment: Payment) -> RetryWatch | None:
         merchant=payment.merchant_id,
         payment=payment.id,
         key=bytes(payment.means_fingerprint),
-        network=resolve_network(payment.brand),
+        network=resolve_network(find_network_brand(payment)),
         merchant_initiated=False,
         now=payment.created_at,
     )

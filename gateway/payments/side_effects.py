@@ -48,6 +48,7 @@ from gateway.payments import mandate_mails
 from gateway.payments.chain_amounts import INCREMENTAL_AUTHORIZATION, REAUTHORIZATION
 from gateway.payments.job_hooks import get_job_hooks
 from gateway.payments.nested_values import deep_merge
+from gateway.payments.network_brands import find_network_brand
 from gateway.payments.operation_table import RELEASED_BY_REVERSAL
 from gateway.payments.payment_means import STORABLE_MEANS
 from gateway.payments.states import FINAL_STATUSES
@@ -178,15 +179,17 @@ def _resolve_authorization_end(payment: Payment, reply: AcquirerReply, at: datet
         return None
     channel = payment.channel
     raises = payment.practice == INCREMENTAL_AUTHORIZATION
-    if raises and payment.brand not in MASTERCARD_BRANDS:
+    network_brand = find_network_brand(payment)
+    if raises and network_brand not in MASTERCARD_BRANDS:
         return None
+    brand = payment.brand if payment.brand in channel.authorization_days else network_brand
     kind = payment.authorization_kind or _find_first_kind(payment)
     if raises and kind != ESTIMATED_AUTHORIZATION:
         return None
     country, mcc = _resolve_business(payment)
     instruction = flatten_body({"standingInstruction": payment.request.get("standingInstruction") or {}})
     validity = resolve_authorization_validity(
-        payment.brand,
+        brand,
         payment.method,
         channel.authorization_days,
         kind=kind,
@@ -199,7 +202,8 @@ def _resolve_authorization_end(payment: Payment, reply: AcquirerReply, at: datet
 
 
 def _find_first_kind(payment: Payment) -> str:
-    """The kind that the chain's first authorization was sent with: the channel may have another one by now."""
+    """The kind that the chain's first authorization was sent with, of a follow-up that does not have it: the channel
+    may have another one by now."""
     first = Payment.objects.filter(pk=payment.chain).values_list("authorization_kind", flat=True).first()
     return first or payment.channel.authorization_kind
 
@@ -376,7 +380,7 @@ def _build_agreement(
         "agreement_id": _resolve_agreement_id(payment, instruction, link),
         "transaction_link": link,
         "registration": registration,
-        "brand": payment.brand,
+        "brand": find_network_brand(payment),
         "type": instruction.get("type", ""),
         "expiry": date.fromisoformat(expiry) if expiry else None,
         "frequency": int(frequency or 0) or None,

@@ -2,14 +2,17 @@
 
 A soft decline (300.100.100) of a payment whose shopper was not challenged begins a second authentication, with a
 mandated challenge, in the same payment, where the channel wants it. The shopper is redirected as by any challenge, and
-the payment is submitted again once they have authenticated: once per payment. The declined authorization attempt is
-kept as an event and an exchange. Whatever does not end in a full authentication leaves a declined payment.
-Source: docs/decisions/0104; EU 2018/389, article 4; EMV 3-D Secure 2.2, threeDSRequestorChallengeInd 04.
+the payment is submitted again once they have authenticated, without its security code: once per payment. The declined
+authorization attempt is kept as an event and an exchange. Whatever does not end in a full authentication leaves a
+declined payment.
+Source: docs/decisions/0104, 0147; PCI DSS 4.0.1, 3.3.1; EU 2018/389, article 4; EMV 3-D Secure 2.2,
+threeDSRequestorChallengeInd 04.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 import structlog
@@ -73,7 +76,9 @@ def step_up(
         case AuthenticationPending(facts=facts):
             if not store.record_step_up(payment, outcome, plan=plan):
                 return outcome
-            return shopper_authentication.suspend_for_shopper(payment, found, means, values, at=outcome.at)
+            # The issuer has answered, so its security code may not be stored any more, not even sealed.
+            without_code = replace(means, cvv=None)
+            return shopper_authentication.suspend_for_shopper(payment, found, without_code, values, at=outcome.at)
         case AuthenticationPassed(proof=proof, facts=facts) if is_fully_authenticated(proof):
             if failover.is_time_over(since) or not store.record_step_up(payment, outcome, plan=plan):
                 return outcome

@@ -16,6 +16,7 @@ from typing import Any, Final
 from gateway.core import clock
 from gateway.core.brands import DIRECT_DEBIT_METHOD
 from gateway.models import Channel, Payment
+from gateway.payments.network_brands import find_network_brand
 from gateway.risk.retry_rules import resolve_network
 from gateway.risk.risk_store import find_earliest_retry
 from gateway.scheduling import dunning
@@ -62,7 +63,7 @@ def choose_retry(
     stored = load_rates([issuer])
     earliest = now + (decision.after or MIN_LEARNED_WAIT)
     if payment.means_fingerprint is not None:
-        network = resolve_network(payment.brand)
+        network = resolve_network(find_network_brand(payment))
         earliest = max(
             earliest, find_earliest_retry(payment.merchant_id, bytes(payment.means_fingerprint), network, now)
         )

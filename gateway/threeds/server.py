@@ -27,6 +27,7 @@ from gateway.core.secret import Secret
 from gateway.models import Authentication, AuthenticationStep, Channel, Merchant, ThreeDSecureConfiguration
 from gateway.threeds.authentications import outcome_from_authentication
 from gateway.threeds.directory_server import get_directory_server
+from gateway.threeds.exemption_rules import SCA_COUNTRIES
 from gateway.threeds.external_server import (
     DirectoryUnreachableError,
     ExternalThreeDSServer,
@@ -291,7 +292,7 @@ def _create_authentication(asked: AuthenticationRequest, configuration: ThreeDSe
         network=network.key if network is not None else "",
         device_channel=messages.resolve_device_channel(given),
         category=messages.resolve_message_category(given),
-        challenge_indicator=given.get("threeDSecure.challengeIndicator") or configuration.challenge_indicator,
+        challenge_indicator=given.get("threeDSecure.challengeIndicator") or _choose_challenge(asked, configuration),
         amount=money.amount,
         currency=money.currency,
         card=mask_pan(asked.number.reveal()),
@@ -303,6 +304,18 @@ def _create_authentication(asked: AuthenticationRequest, configuration: ThreeDSe
         request_id=asked.request,
         created_at=asked.now,
     )
+
+
+def _choose_challenge(asked: AuthenticationRequest, configuration: ThreeDSecureConfiguration) -> str:
+    """The challenge indicator of a request that has none: the channel's; without one, a card that is stored and an
+    agreement that begins are challenged where the law wants a strong authentication, without which issuers decline what
+    the merchant initiates later. Source: EU 2015/2366 (PSD2), article 97, 1 (c);
+    https://docs.fiserv.dev/public/docs/merchant-initiated-transactions; docs/decisions/0147."""
+    given = asked.parameters
+    begins = given.get("createRegistration") == "true" or given.get("standingInstruction.mode") == "INITIAL"
+    stores = begins or given.get("threeDSecure.authenticationInd") == "ADD_CARD"
+    wanted = stores and messages.resolve_merchant_country(given, configuration.merchant_country) in SCA_COUNTRIES
+    return configuration.challenge_indicator or (messages.CHALLENGE_MANDATED if wanted else "")
 
 
 def _build_subject(
@@ -323,7 +336,7 @@ def _build_subject(
         at=asked.now,
         merchant=asked.merchant.name,
         account=asked.account,
-        challenge_indicator=configuration.challenge_indicator,
+        challenge_indicator=_choose_challenge(asked, configuration),
         requestor=configuration.requestors.get(row.network, {}),
         website=configuration.requestor_url,
         merchant_category_code=configuration.merchant_category_code,

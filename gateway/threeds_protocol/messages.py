@@ -193,6 +193,13 @@ def resolve_message_category(parameters: Mapping[str, str]) -> str:
     return NON_PAYMENT_CATEGORY if parameters.get("threeDSecure.npa") == "true" else PAYMENT_CATEGORY
 
 
+def resolve_merchant_country(parameters: Mapping[str, str], own: str) -> str:
+    """The merchant's country in two letters: that of the request, else ``own``."""
+    code = parameters.get("threeDSecure.merchant.country") or parameters.get("merchant.country") or own
+    found = pycountry.countries.get(alpha_3=code) if len(code) == 3 else None
+    return found.alpha_2 if found is not None else code
+
+
 def resolve_challenge_window(challenge_window: str) -> str:
     """The two-digit window size of customer.browser.challengeWindow (one digit); full screen for none or an unknown
     one."""
@@ -377,7 +384,7 @@ def _read_instalments(given: Mapping[str, str]) -> str:
 
 def _merchant(ask: AuthenticationSubject) -> ThreeDSMessage:
     given = ask.parameters
-    country = given.get("threeDSecure.merchant.country") or given.get("merchant.country") or ask.merchant_country
+    country = resolve_merchant_country(given, ask.merchant_country)
     return {
         "merchantName": given.get("threeDSecure.merchant.name") or given.get("merchant.name") or ask.merchant,
         "merchantCountryCode": _country_number(country) or given.get("merchant.countryCode", ""),

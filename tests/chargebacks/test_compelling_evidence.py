@@ -56,6 +56,14 @@ def test_payments_of_the_window_that_share_two_traits_are_listed(shop: Shop) -> 
     assert "Earlier undisputed payments with the same card" in page.content.decode()
 
 
+def test_an_authorization_counts_once_it_is_captured(shop: Shop) -> None:
+    """Visa compares transactions that were settled."""
+    _, taken = (buy(shop, 200, paymentType="PA") for _ in range(2))
+    assert shop.api.follow(taken.id.hex, "CP", "92.00").status == 200
+    found = find_earlier_payments(dispute(buy(shop, 0)))
+    assert [one.payment.pk for one in found] == [taken.pk]
+
+
 def test_other_reasons_need_no_such_proof(shop: Shop) -> None:
     buy(shop, 200)
     assert find_earlier_payments(dispute(buy(shop, 0), "000.100.221")) == []

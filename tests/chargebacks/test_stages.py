@@ -76,6 +76,18 @@ def test_days_are_those_of_the_scheme(brand: str, code: str, stage: str, expecte
     assert stages.find_stage_rule(brand, code, stage).answer_days == expected
 
 
+def test_a_wallets_dispute_is_one_of_the_cards_scheme(shop: Shop) -> None:
+    """Also of a capture, whose card is its authorization's."""
+    proof = {"threeDSecure.eci": "05", "threeDSecure.verificationId": "AAACAgSRBklmQCFgMpEGAAAAAAA="}
+    sent = {"paymentBrand": "WALLET1", "wallet1.source": "web", "card.cvv": None, **proof}
+    held = shop.api.pay(amount="100.00", paymentType="PA", **sent)
+    captured = payment_of(shop.api.follow(held.id, "CP", "100.00").id)
+    facts = cases.SchemeFacts(reason="10.4")
+    case = ledger.record_chargeback(captured, Decimal(100), reason="000.100.220", by=BY, scheme=facts)
+    assert (captured.brand, case.brand, days(case)) == ("WALLET1", "VISA", 12)
+    assert stages.choose_next_stage(case.brand, case.scheme_reason, case.stage) == DisputeStage.ARBITRATION
+
+
 @pytest.mark.parametrize(("brand", "days"), [("DISCOVER", 5), ("DINERS", 5), ("VISA", 14), ("AMEX", 14), ("", 14)])
 def test_an_inquiry_without_a_day_has_the_days_of_its_scheme(brand: str, days: int) -> None:
     assert stages.find_inquiry_days(brand) == days

@@ -31,7 +31,7 @@ def write_row(row: AuthorizationValidity) -> str:
         f"merchant.country {row.country}" if row.country else "",
         f"merchant.mcc {categories}" if categories else "",
     ]
-    brands = " ".join(f"`{brand}`" for brand in row.brands) or "every other card, and wallets of cards"
+    brands = " ".join(f"`{brand}`" for brand in row.brands) or "every other card"
     return f"| {brands} | {', '.join(filter(None, which)) or 'any'} | {row.days} |"
 
 

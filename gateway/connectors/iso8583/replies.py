@@ -49,7 +49,8 @@ def reply_from_answer(
         or (MESSAGE_KINDS[asked.kind].advice and code in response_codes.REPEAT_CODES)
     ):
         raise OutcomeUnknownError(f"the host answered {code}: no verdict", sent, connector_tx_id=own)
-    checked = code == response_codes.NO_REASON_TO_DECLINE and asked.own.amount == 0
+    gives = not asked.own.amount or asked.kind in response_codes.CREDITING_TYPES
+    checked = code == response_codes.NO_REASON_TO_DECLINE and gives
     grants = code in response_codes.GRANTING_CODES or checked or known_already
     parts = parse_private_field(answer.get(asked.terminal.private_field, ""))
     known = _identify_answered_message(asked, answer, parts, grants=grants)
@@ -67,8 +68,12 @@ def reply_from_answer(
         network_reference=parse_scheme_reference(parts.get("network", "")) if grants else "",
         transaction_link=parse_transaction_link(parts.get("link", "")) if grants else "",
         details={name: text for name, text in details.items() if text},
-        avs=response_codes.map_avs_letter(_letter(parts.get("avs", ""), answer, _AVS_PLACE)),
-        cvv=response_codes.map_cvv_letter(_letter(parts.get("cvv", ""), answer, _CVV_PLACE)),
+        avs=response_codes.map_avs_letter(
+            _letter(parts.get("avs", ""), answer, _AVS_PLACE), asked.request.network_brand
+        ),
+        cvv=response_codes.map_cvv_letter(
+            _letter(parts.get("cvv", ""), answer, _CVV_PLACE), asked.request.network_brand
+        ),
         sent=sent,
         received=summarize_answer(answer, asked),
         retryable_elsewhere=not grants and code in response_codes.RETRYABLE_CODES,

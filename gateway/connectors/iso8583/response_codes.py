@@ -18,7 +18,11 @@ DE39_PARTIAL: Final = "10"
 GRANTING_CODES: Final = frozenset({"00", "08", "10", "11", "16"})
 """Approved; with identification; in part; VIP; update track 3."""
 NO_REASON_TO_DECLINE: Final = "85"
-"""Approval of an account verification without money; otherwise a decline."""
+"""Approval of an account verification without money, and of money that is given back; otherwise a decline."""
+CREDITING_TYPES: Final = frozenset({"RF", "CD"})
+"""Payment types that an issuer approves with 00 or NO_REASON_TO_DECLINE. Source: Visa, approve codes of credit vouchers
+and merchandise returns, quoted by https://www.jpmorgan.com/payments/client-resource-center/pbi/apac-payment-brand-changes;
+of Mastercard's, too: https://csipay.com/vesta/purchasereturnauthorization/."""
 DUPLICATE_MESSAGE: Final = "94"
 """On a repeat: the host knows the message, whether it granted it or not. On a first message: another message with these
 numbers is there, and the outcome of ours is unknown."""
@@ -93,7 +97,7 @@ RESULT_BY_DE39: Final[Mapping[str, str]] = MappingProxyType(
         "80": "800.100.174",  # invalid date
         "82": "800.100.153",  # negative CVV2 result
         "83": "800.100.154",  # unable to verify
-        "85": "800.100.152",  # no reason to decline, where money was asked for
+        "85": "800.100.152",  # no reason to decline, where money was taken
         "90": "800.800.400",  # cut-off in process
         "91": "900.100.201",  # issuer or switch inoperative
         "92": "900.100.201",  # no way to the issuer
@@ -197,9 +201,17 @@ AVS_BY_NETWORK_LETTER: Final[Mapping[str, str]] = MappingProxyType(
     dict.fromkeys("YXDMF", "F") | dict.fromkeys("AB", "A") | dict.fromkeys("ZWP", "Z") | {"N": "N"}
 )
 """The networks' letters → full, address only, postcode only, neither; U (not checked) for one that is not listed."""
+AVS_BY_DISCOVER_LETTER: Final[Mapping[str, str]] = MappingProxyType(
+    dict.fromkeys("AX", "F") | {"Y": "A"} | dict.fromkeys("TZ", "Z") | {"N": "N"}
+)
+"""Discover's letters, of which A, Y and W (no data) are not those of the others. Source: Discover, quoted by
+https://help.globalmerchantportal.com/en/code-glossary/avs-response-codes."""
+_DISCOVER_BRANDS: Final = frozenset({"DISCOVER", "DINERS"})
 AVS_NOT_CHECKED: Final = "U"
 CVV_LETTERS: Final = frozenset("MNPSU")
 """Match, no match, not processed, should be present, issuer unable; U for any other letter."""
+AMEX_CVV_MATCH: Final = "Y"
+"""Source: American Express, quoted by https://developers.tabapay.com/reference/cvv2-response-codes."""
 
 
 def map_declined_code(code: str, brand: str) -> str:
@@ -207,13 +219,16 @@ def map_declined_code(code: str, brand: str) -> str:
     return RESULT_BY_BRAND_AND_DE39.get((brand, code)) or RESULT_BY_DE39.get(code, UNKNOWN_DECLINE)
 
 
-def map_avs_letter(letter: str) -> str:
+def map_avs_letter(letter: str, brand: str) -> str:
     """Our letter for the address check; '' where there was none."""
-    return AVS_BY_NETWORK_LETTER.get(letter, AVS_NOT_CHECKED) if letter.strip() else ""
+    letters = AVS_BY_DISCOVER_LETTER if brand in _DISCOVER_BRANDS else AVS_BY_NETWORK_LETTER
+    return letters.get(letter, AVS_NOT_CHECKED) if letter.strip() else ""
 
 
-def map_cvv_letter(letter: str) -> str:
+def map_cvv_letter(letter: str, brand: str) -> str:
     """Our letter for the CVV check; '' where there was none."""
     if not letter.strip():
         return ""
+    if brand == "AMEX" and letter == AMEX_CVV_MATCH:
+        return "M"
     return letter if letter in CVV_LETTERS else AVS_NOT_CHECKED

@@ -126,8 +126,13 @@ SITUATIONS: Mapping[str, Mapping[str, Any]] = {
         "operation": "PA", "means": STORED, "reference": REFERENCE.text(),
         "original": continue_point_of_service(CIT, "REAUTHORIZATION"),
     },
+    "renewal of a final authorization, Mastercard": mastercard(
+        operation="PA", means=replace(MASTER_CARD, cvv=None), reference=REFERENCE.text(), authorization_kind="FINAL",
+        original=continue_point_of_service(PointOfService(link=LINK), "REAUTHORIZATION"),
+    ),
     "increment, Mastercard": mastercard(
         operation="PA", means=replace(MASTER_CARD, cvv=None), reference=REFERENCE.text(),
+        authorization_kind="ESTIMATED",
         original=continue_point_of_service(PointOfService(link=LINK), "INCREMENTAL_AUTH"),
     ),
     "charged again (rebill), Mastercard": mastercard(
@@ -140,11 +145,12 @@ SITUATIONS: Mapping[str, Mapping[str, Any]] = {
         original=PointOfService(link=LINK),
     ),
     "capture after a renewal": {
-        "operation": "CP", "means": STORED, "reference": RENEWAL.text(), "original": CIT, "at": LATER,
+        "operation": "CP", "means": STORED, "reference": RENEWAL.text(), "at": LATER,
+        "original": continue_point_of_service(CIT, "REAUTHORIZATION"),
     },
     "reversal after a renewal, in part": {
-        "operation": "RV", "means": STORED, "reference": RENEWAL.text(), "original": CIT,
-        "authorized_amount": Decimal(100), "at": LATER,
+        "operation": "RV", "means": STORED, "reference": RENEWAL.text(), "at": LATER,
+        "original": continue_point_of_service(CIT, "REAUTHORIZATION"), "authorized_amount": Decimal(100),
     },
     "renewed authorization, where the host holds both": {
         "void": True, "operation": "PA", "amount": "100.00", "means": STORED, "known_transaction_id": REFERENCE.text(),

@@ -69,6 +69,25 @@ def test_a_final_authorization_of_mastercard_is_shorter(shop: Shop) -> None:
     assert days_of(shop, **MASTERCARD) == 7
 
 
+WALLET = {
+    "paymentBrand": "WALLET1", "wallet1.source": "web", "card.cvv": None, "threeDSecure.eci": "02",
+    "threeDSecure.verificationId": "AAACAgSRBklmQCFgMpEGAAAAAAA=",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("number, days", [("5454545454545454", 30), ("4200000000000000", 10)])
+def test_a_wallets_authorization_has_the_days_of_the_card_in_it(shop: Shop, number: str, days: int) -> None:
+    """The networks' rules are the card's: of these, an increment prolongs Mastercard's."""
+    sent = {**WALLET, "card.number": number}
+    assert days_of(shop, **sent) == days
+    held = authorize(shop, **sent)
+    raised = shop.api.follow(held, "PA", "50.00", **RAISE)
+    assert raised.code == OK
+    assert ("authorizationExpiresAt" in raised.body["resultDetails"]) == (days == 30)
+    Channel.objects.update(authorization_days={"WALLET1": 3, "VISA": 4, "MASTER": 4})
+    assert days_of(shop, **sent) == 3
+
+
 @pytest.mark.parametrize("days, found", [({"VISA": 3}, 3), ({"*": 4}, 4), ({"MASTER": 3}, 10), ({"VISA": None}, None)])
 def test_a_channel_may_set_other_days(shop: Shop, days: dict[str, int | None], found: int | None) -> None:
     Channel.objects.update(authorization_days=days)
@@ -121,21 +140,21 @@ def test_an_increment_of_a_preauthorization_at_mastercard_begins_its_days_anew(s
     jump(10 * 86_400)
     expire_authorizations()
     assert shop.api.follow(held, "CP", "150.00").code == OK
-    Channel.objects.update(authorization_kind=Channel.AuthorizationKind.FINAL)
-    final = authorize(shop, **MASTERCARD)
-    assert "authorizationExpiresAt" not in shop.api.follow(final, "PA", "50.00", **RAISE).body["resultDetails"]
 
 
 @pytest.mark.parametrize("first", ["FINAL", "ESTIMATED"])
-def test_an_increment_is_judged_by_the_kind_that_was_authorized_and_not_by_the_channels_present_one(
-    shop: Shop, first: str
-) -> None:
+def test_only_an_estimated_authorization_is_raised_whatever_the_channel_says_by_now(shop: Shop, first: str) -> None:
+    """Mastercard increments preauthorizations: a final amount is the amount of the capture."""
     kinds = {kind.name: kind for kind in Channel.AuthorizationKind}
     Channel.objects.update(authorization_kind=kinds.pop(first))
     held = authorize(shop, **MASTERCARD)
     Channel.objects.update(authorization_kind=kinds[next(name for name in ("ESTIMATED", "FINAL") if name != first)])
-    details = shop.api.follow(held, "PA", "50.00", **RAISE).body["resultDetails"]
-    assert ("authorizationExpiresAt" in details) == (first == "ESTIMATED")
+    answer = shop.api.follow(held, "PA", "50.00", **RAISE)
+    details = answer.body["resultDetails"]
+    assert ("authorizationExpiresAt" in details) == (answer.code == OK) == (first == "ESTIMATED")
+    if first == "FINAL":
+        assert (answer.status, answer.code) == (400, "700.300.100")
+        assert "only an estimated amount is raised" in details["ExtendedDescription"]
 
 
 def test_its_end_is_told_and_the_rest_is_released(shop: Shop) -> None:

@@ -28,6 +28,7 @@ from tests.support.fixtures import Shop
 from tests.support.recovery import recover_after
 from tests.support.stub import StubProcess, account_at_stub
 from tests.support.threads import at_once
+from tests.support.threeds import BILLING, BROWSER, RESULT_URL
 
 pytestmark = pytest.mark.django_db
 
@@ -221,6 +222,25 @@ def test_each_change_is_a_payment_of_nothing_and_told_by_its_kind(
     assert (made.payment_type, made.amount, made.currency, made.status) == (kind, 0, currency, "APPROVED")
     (notification,) = Notification.objects.exclude(pk__in=told)
     assert (notification.kind, notification.action, notification.payment_id) == ("REGISTRATION", action, made.pk)
+
+
+@pytest.mark.parametrize("sent, number_type", [({}, None), ({"card.numberType": "PAN"}, "PAN")])
+def test_a_number_in_place_of_a_wallets_is_no_wallets_any_more(
+    shop: Shop, sent: dict[str, str], number_type: str | None
+) -> None:
+    """A device's number is paid with on its wallet's proof: the shopper of a card's own number authenticates."""
+    api = shop.api_of(shop.open_channel(three_d_secure=True))
+    proof = {"threeDSecure.eci": "05", "threeDSecure.verificationId": "AAACAgSRBklmQCFgMpEGAAAAAAA="}
+    wallet = {"paymentBrand": "WALLET1", "wallet1.source": "web", "card.numberType": "DPAN", "card.cvv": None, **proof}
+    stored = api.pay(createRegistration="true", **wallet).body["registrationId"]
+    assert Registration.objects.get().details["card"]["numberType"] == "DPAN"
+    challenged = {"card.number": "4200000000000042", "card.expiryMonth": "05", "card.expiryYear": "2034"}
+    assert api.post(f"/v1/registrations/{stored}", challenged | sent).status == 200
+    row = Registration.objects.get()
+    assert (row.brand, row.details["card"].get("numberType")) == ("VISA", number_type)
+    assert "wallet1" not in row.details
+    shopper = {"shopperResultUrl": RESULT_URL, **BROWSER, **BILLING}
+    assert api.post(f"/v1/registrations/{stored}/payments", CLICK | shopper).code == "000.200.000"
 
 
 def test_the_last_moment_of_the_retention_still_counts() -> None:

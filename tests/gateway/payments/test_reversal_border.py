@@ -6,7 +6,9 @@ from datetime import timedelta
 
 import pytest
 
+from gateway.backoffice.payments.follow_up_offers import list_follow_up_offers
 from gateway.models import BatchedCapture, CaptureBatch, Channel, Payment, Status
+from gateway.payments.follow_ups import load_chain
 from gateway.payments.reversal_border import find_beyond_reversal, is_beyond_reversal
 from tests.support.clock import jump
 from tests.support.fixtures import Shop
@@ -31,7 +33,22 @@ def test_a_debit_is_reversed_within_a_day(shop: Shop, kind: str) -> None:
     jump(2 * HOUR)
     late = shop.api.follow(paid, "RV", "10.00")
     assert (late.status, late.code) == (400, TOO_LATE)
-    assert "paymentType=RF" in late.body["resultDetails"]["ExtendedDescription"]
+    words = late.body["resultDetails"]["ExtendedDescription"]
+    assert ("a credit is final" if kind == "CD" else "paymentType=RF") in words
+
+
+def test_a_payout_to_a_card_is_not_reversed(shop: Shop) -> None:
+    """Visa's original credits and Mastercard's payment transactions are final; a funding of one is reversed."""
+    sent = {"transactionBai": "AA", "transactionTti": "C07", "recipient__country": "DEU"}
+    paid = shop.api.pay(paymentType="CD", transactionProcessingCode="PAYMENT", **sent).id
+    refused = shop.api.follow(paid, "RV")
+    assert (refused.status, refused.code) == (400, TOO_LATE)
+    assert "pushed to a card" in refused.body["resultDetails"]["ExtendedDescription"]
+    chain = load_chain(Payment.objects.get(pk=paid).id, shop.merchant, None)
+    assert chain is not None
+    assert "RV" not in {offer.code for offer in list_follow_up_offers(chain, chain.first)}
+    pulled = shop.api.pay(transactionProcessingCode="FUNDING", **sent).id
+    assert shop.api.follow(pulled, "RV").code == OK
 
 
 def test_it_is_refunded_then(shop: Shop) -> None:

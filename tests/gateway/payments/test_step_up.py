@@ -189,13 +189,15 @@ def test_an_authorization_that_was_stepped_up_is_captured_and_refunded(api: Api)
     assert api.follow(captured.id, "RF", "92.00").code == PAID
 
 
-def test_the_security_code_is_sealed_until_the_challenge_ends_and_in_clear_nowhere(api: Api) -> None:
+def test_the_security_code_is_gone_with_the_soft_decline(api: Api) -> None:
+    """PCI DSS 4.0.1, 3.3.1: the authorization process completes with the response, approval or decline; what is left of
+    the code after it is not even sealed. The challenge's proof goes without one."""
     answer = buy(api, ONLY_IF_ASKED, card__cvv="873")
-    assert Suspension.objects.get().secrets_sealed is not None
+    assert Suspension.objects.get().secrets_sealed is None
     assert "873" not in leaves(answer.body)
     Shopper.of(answer).enter()
     assert not Suspension.objects.exists()
-    assert [sent["card"]["cvvPresent"] for sent in sent_to_acquirer(api, answer)] == [True, True]
+    assert [sent["card"]["cvvPresent"] for sent in sent_to_acquirer(api, answer)] == [True, False]
     assert places_of(ONLY_IF_ASKED) == set()
 
 

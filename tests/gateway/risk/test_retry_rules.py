@@ -8,9 +8,12 @@ from uuid import UUID
 
 import pytest
 
+from gateway.connectors.means import Card, TokenAccount
 from gateway.core import clock
 from gateway.core.result_codes import ResultFamily, find_result_family
-from gateway.models import CardDecline
+from gateway.core.secret import Secret
+from gateway.models import CardDecline, Payment
+from gateway.payments.risk_screening import plan_follow_up_screening
 from gateway.risk.retry_rules import (
     ISSUER_STOPS,
     RETRY_LIMITS,
@@ -21,6 +24,7 @@ from gateway.risk.retry_rules import (
 )
 from gateway.risk.risk_store import TIMER, find_earliest_retry
 from gateway.scheduling import dunning
+from gateway.vault.sealing import current_vault
 from tests.support.client import Answer
 from tests.support.clock import jump
 from tests.support.database import statements
@@ -276,6 +280,17 @@ def test_increments_and_renewals_keep_the_rules_too(shop: Shop, host: IsoHost, p
     assert shop.api.follow(held, "PA", "5.00", **named, **{"standingInstruction.source": "CIT"}).code == OK
     assert len(host.log) == sent + 1
     assert shop.api.follow(held, "CP", "5.00").code == OK
+
+
+def test_what_follows_with_a_network_token_counts_as_its_cards(shop: Shop, host: IsoHost) -> None:
+    """The token is another number of the same card, and what its issuer stopped is the card."""
+    held = Payment.objects.get(pk=pay(shop, paymentType="PA").id)
+    token = TokenAccount(account=Secret("4895370012003478"), type="NETWORK")
+    for means in (token, Card(number=Secret(VISA), expiry_month="05", expiry_year="2034")):
+        plan = plan_follow_up_screening(held, means, merchant_initiated=True)
+        assert plan is not None
+        assert plan.retries is not None
+        assert (plan.retries.key, plan.retries.network) == (current_vault().fingerprint(Secret(VISA)), "Visa")
 
 
 def test_the_renewal_of_a_late_capture_keeps_the_rules_too(shop: Shop, host: IsoHost) -> None:

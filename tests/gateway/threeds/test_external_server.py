@@ -229,6 +229,35 @@ def test_the_merchant_alone_names_the_authentication_that_began_the_agreement(
         assert (told["threeDSReqPriorRef"], told["threeDSReqPriorAuthMethod"]) == (began.acs_transaction, "01")
 
 
+@pytest.mark.parametrize(
+    "country, own, sent, wanted",
+    [
+        ("DE", "", {"createRegistration": "true"}, "04"),
+        ("GB", "", {"standingInstruction.mode": "INITIAL", "standingInstruction.type": "UNSCHEDULED"}, "04"),
+        ("DE", "", {}, None),
+        ("US", "", {"createRegistration": "true"}, None),
+        ("DE", "", {"createRegistration": "true", "merchant.country": "US"}, None),
+        ("DE", "", {"createRegistration": "true", "threeDSecure.merchant.country": "USA"}, None),
+        ("US", "", {"createRegistration": "true", "threeDSecure.merchant.country": "FRA"}, "04"),
+        ("DE", "02", {"createRegistration": "true"}, "02"),
+        ("DE", "", {"createRegistration": "true", "threeDSecure.challengeIndicator": "01"}, "01"),
+    ],
+)
+def test_where_the_law_wants_it_a_challenge_is_asked_for_as_a_card_is_stored(
+    api: Api,
+    channel: Channel,
+    fake: FakeThreeDSServer,
+    country: str,
+    own: str,
+    sent: dict[str, str],
+    wanted: str | None,
+) -> None:
+    """PSD2, article 97: what the merchant initiates later stands on it. What merchant and channel say goes first."""
+    ThreeDSecureConfiguration.objects.update(merchant_country=country, challenge_indicator=own)
+    assert pay(api, "frictionless", **sent).code == PAID
+    assert fake.calls("/v1/authentications")[-1]["message"].get("threeDSRequestorChallengeInd") == wanted
+
+
 def test_an_issuer_of_2_1_is_not_asked_for_a_3ri_that_2_1_does_not_have(api: Api, fake: FakeThreeDSServer) -> None:
     """Nobody has made a fault: as where the issuer cannot authenticate, the channel's policy decides."""
     kind = "SPLIT_SHIPMENT"

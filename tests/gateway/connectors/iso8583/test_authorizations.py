@@ -8,6 +8,7 @@ from decimal import Decimal
 import pytest
 
 from gateway.connectors.iso8583 import capture_records
+from gateway.connectors.iso8583.private_field import parse_private_field
 from gateway.connectors.iso8583.terminal import check_terminal_settings
 from gateway.models import (
     AcquirerExchange,
@@ -731,3 +732,15 @@ def test_a_final_authorization_of_mastercard_is_marked(shop: Shop, host: IsoHost
     authorize(shop)
     shop.api.pay(testMode="EXTERNAL", paymentType="PA", paymentBrand="MASTER", card__number="5454545454545454")
     assert [message["48"].count("610500001") for message in host.seen("0100")] == [0, 1]
+
+
+@pytest.mark.parametrize("kind, marks", [("FINAL", ("", "00001")), ("ESTIMATED", ("4", ""))])
+def test_a_renewal_is_marked_as_what_it_renews(shop: Shop, host: IsoHost, kind: str, marks: tuple[str, str]) -> None:
+    """Mastercard: a final authorization has its seven days, and its fee, again after a renewal."""
+    Channel.objects.update(authorization_kind=kind)
+    card = {"paymentBrand": "MASTER", "card__number": "5454545454545454"}
+    held = shop.api.pay(testMode="EXTERNAL", paymentType="PA", amount="100.00", **card).id
+    Channel.objects.update(authorization_kind=Channel.AuthorizationKind.ESTIMATED)
+    assert again(shop, held, "REAUTHORIZATION", "100.00").code == OK
+    sent = [parse_private_field(message["48"]) for message in host.seen("0100")]
+    assert [(one.get("estimated", ""), one.get("finality", "")) for one in sent] == [marks, marks]

@@ -371,11 +371,43 @@ def test_a_wallet_has_the_codes_of_the_card_in_it() -> None:
     assert answer(request(brand="WALLET1", means=card), de39="65").code == "300.100.100"
 
 
+MIT = {"standingInstruction.mode": "REPEATED", "standingInstruction.source": "MIT"}
+
+
+@pytest.mark.parametrize(
+    "country, brand, kind, eci",
+    [
+        ("US", "VISA", "RECURRING", "02"),
+        ("CA", "VISADEBIT", "RECURRING", "02"),
+        ("DE", "VISA", "RECURRING", "07"),
+        ("", "VISA", "RECURRING", None),
+        ("DE", "VISA", "UNSCHEDULED", None),
+        ("US", "MASTER", "RECURRING", None),
+    ],
+)
+def test_visas_recurring_payments_have_the_indicator_of_the_merchants_country(
+    country: str, brand: str, kind: str, eci: str | None
+) -> None:
+    """60.8: 02 in the United States and Canada, 07 elsewhere; clearing says the same."""
+    account = ConnectorAccount(merchant="M-1", settings=HOST | {"country": country})
+    paid = request(brand=brand, account=account, parameters=MIT | {"standingInstruction.type": kind})
+    captured = request("CP", brand=brand, account=account, original=paid.point_of_service)
+    for one in (paid, captured):
+        assert private_field.parse_private_field(written(one)["48"]).get("eci") == eci
+
+
 def test_an_account_check_is_granted_without_money() -> None:
     """RG is a 0100 over nothing; 85 says that nothing speaks against the account."""
     assert (written(request("RG"))["4"], written(request("RG"))["25"]) == ("0" * 12, "51")
     assert answer(request("RG"), de39="85").approved == Money.parse("10.00", "EUR")
     assert answer(request("DB"), de39="85").approved is None
+
+
+@pytest.mark.parametrize("operation", ["RF", "CD"])
+def test_a_credit_is_granted_where_nothing_speaks_against_it(operation: str) -> None:
+    """Visa and Mastercard: 85 approves a refund; a merchant who took it for a decline would refund twice."""
+    assert answer(request(operation), de39="85").approved == Money.parse("10.00", "EUR")
+    assert answer(request(operation), de39="05").approved is None
 
 
 @pytest.mark.parametrize("operation", ["CP", "RV"])
@@ -426,8 +458,18 @@ def test_any_other_answer_to_a_reversal_is_no_word(code: str) -> None:
 
 def test_the_letters_of_the_address_check_and_the_security_code() -> None:
     """Part B, avsResponse: A, Z, N, U, F."""
-    assert [response_codes.map_avs_letter(letter) for letter in "YXDMABZWPNUGRSE? "] == [*"FFFFAAZZZNUUUUUU", ""]
-    assert [response_codes.map_cvv_letter(letter) for letter in "MNPSUYX "] == [*"MNPSUUU", ""]
+    letters = "YXDMABZWPNUGRSE? "
+    assert [response_codes.map_avs_letter(letter, "VISA") for letter in letters] == [*"FFFFAAZZZNUUUUUU", ""]
+
+
+@pytest.mark.parametrize("brand", ["DISCOVER", "DINERS"])
+def test_discover_has_letters_of_its_own_for_the_address(brand: str) -> None:
+    """Y is a street whose postcode does not match, which an address policy must not take for a match of both."""
+    found = {letter: answer(request(brand=brand), de48=f"8301{letter}").avs for letter in "AXYTZNWGUS"}
+    assert found == dict(zip("AXYTZNWGUS", "FFAZZNUUUU", strict=True))
+    assert answer(request(), de48="8301Y").avs == "F"
+    assert [response_codes.map_cvv_letter(letter, "VISA") for letter in "MNPSUYX "] == [*"MNPSUUU", ""]
+    assert [answer(request(brand="AMEX"), de48=f"8701{letter}").cvv for letter in "YNU"] == ["M", "N", "U"]
 
 
 def test_what_an_answer_repeats_is_what_its_question_said() -> None:

@@ -109,8 +109,35 @@ def test_raising_and_renewing_is_the_merchants_doing_on_the_original(
     message = host.seen("0100")[1]
     assert of(message) == ("102", "08", initiator)
     assert parts(message) == {"initiator": initiator, "reason": reason, "network": NETWORK}
-    shop.api.follow(raised.id, "CP", "10.00")
-    assert of(host.seen("0220")[0]) == of(message)
+    assert shop.api.follow(raised.id, "CP", "10.00").code == OK
+    # Clearing names the authorization that was raised, by whichever path, or the renewal in its place.
+    cleared, named = host.seen("0220")[0], host.seen("0100")[practice == "REAUTHORIZATION"]
+    assert of(cleared) == of(named)
+    assert cleared["90"][4:10] == named["11"]
+
+
+@pytest.mark.parametrize("by", ["the first", "the renewal"])
+def test_what_clears_or_reverses_a_renewal_says_what_the_renewal_said(shop: Shop, host: IsoHost, by: str) -> None:
+    """Clearing agrees with the authorization of its approval code: a renewal is no authenticated online order."""
+    held = pay(shop, "PA", threeDSecure__eci="05", threeDSecure__verificationId="AAACAgSRBklmQCFgMpEGAAAAAAA=",
+               threeDSecure__dsTransactionId="f25084f0-5b16-4c0a-ae5d-b24808a95e4b")  # fmt: skip
+    renewed = shop.api.follow(held.id, "PA", "92.00", standingInstruction__industryPractice="REAUTHORIZATION")
+    target = held.id if by == "the first" else renewed.id
+    assert shop.api.follow(target, "CP", "20.00").code == OK
+    assert shop.api.follow(target, "RV", "10.00").code == OK
+    asked = host.seen("0100")[1]
+    assert of(asked) == ("102", "08", "M205")
+    for mti in ("0220", "0400"):
+        (message,) = host.seen(mti)
+        assert (of(message), parts(message)) == (of(asked), parts(asked)), mti
+
+
+def test_a_reversal_by_an_increment_says_what_the_first_authorization_said(shop: Shop, host: IsoHost) -> None:
+    """It names the first one, whichever the path names."""
+    held = pay(shop, "PA")
+    raised = shop.api.follow(held.id, "PA", "10.00", standingInstruction__industryPractice="INCREMENTAL_AUTH")
+    assert shop.api.follow(raised.id, "RV").code == OK
+    assert of(host.seen("0400")[0]) == of(host.seen("0100")[0]) == ("812", "59", "")
 
 
 def test_an_increment_that_the_cardholder_asks_for_is_the_cardholders(shop: Shop, host: IsoHost) -> None:
@@ -209,6 +236,21 @@ def test_an_agreement_without_a_link_takes_that_of_the_first_payment_that_is_tol
     assert [links(message) for message in host.seen("0200")] == [(None, None), (None, None), (None, LINK), (None, LINK)]
 
 
+def test_an_agreement_that_began_at_another_network_takes_the_link_of_its_first_payment_at_mastercard(
+    shop: Shop, host: IsoHost
+) -> None:
+    """The stored card was replaced by a Mastercard: Visa's reference is none there, the first charge's link is."""
+    begins = {"standingInstruction__mode": "INITIAL", "standingInstruction__type": "UNSCHEDULED"}
+    stored = pay(shop, createRegistration="true", **begins).body["registrationId"]
+    dates = {"card.expiryMonth": "05", "card.expiryYear": "2034"}
+    assert shop.api.post(f"/v1/registrations/{stored}", MASTERCARD | dates).status == 200
+    for link in (LINK, OTHER_LINK, OTHER_LINK):
+        tell_link(host, link)
+        pay_with(shop, stored, "DB", **MERCHANTS)
+    assert [links(message) for message in host.seen("0200")[1:]] == [(None, None), (None, LINK), (None, LINK)]
+    assert ["network" in parts(message) for message in host.seen("0200")[1:]] == [False] * 3
+
+
 def test_after_a_renewal_its_own_link_is_named(shop: Shop, host: IsoHost) -> None:
     """As its code and the network's reference are: a capture, an increment and a reversal, whichever is in the path."""
     tell_link(host, LINK)
@@ -221,6 +263,19 @@ def test_after_a_renewal_its_own_link_is_named(shop: Shop, host: IsoHost) -> Non
     assert shop.api.follow(held.id, "RV").code == OK
     sent = [*host.seen("0100")[1:], *host.seen("0220"), *host.seen("0400")]
     assert [links(message) for message in sent] == [(LINK, None), *[(OTHER_LINK, None)] * 3]
+
+
+def test_a_renewal_without_a_link_of_its_own_is_named_by_that_of_its_authorization(shop: Shop, host: IsoHost) -> None:
+    """And a renewal names the first authorization by that one's link, whichever renewal its path names."""
+    tell_link(host, LINK)
+    held = pay(shop, "PA", **mastercard())
+    renew = {"standingInstruction__industryPractice": "REAUTHORIZATION"}
+    tell_link(host, OTHER_LINK)
+    once = shop.api.follow(held.id, "PA", "92.00", **renew)
+    host.answers = {"48": f"6315{NETWORK}"}
+    assert shop.api.follow(once.id, "PA", "92.00", **renew).code == OK
+    assert shop.api.follow(once.id, "CP", "20.00").code == OK
+    assert [links(message) for message in (*host.seen("0100")[1:], *host.seen("0220"))] == [(LINK, None)] * 3
 
 
 def test_a_payment_that_is_followed_is_named_by_its_own_link(shop: Shop, host: IsoHost) -> None:
