@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any, ClassVar, Final
 from uuid import UUID
@@ -56,6 +57,7 @@ from gateway.core import clock, languages
 from gateway.core.brands import find_issuer
 from gateway.core.compact_json import encode_json
 from gateway.core.masking import mask_text
+from gateway.core.money import format_amount
 from gateway.core.result_codes import AWAITING_SHOPPER_CODE, CONCURRENT_UPDATE_CODE
 from gateway.db.statement import WriteStatement
 from gateway.models import Payment
@@ -213,11 +215,12 @@ class ShopperApiView(CheckoutApiView):
         )
         limits = context.admission.limits
         prepared = {name: reveal_text(value) for name, value in session.load_checkout_values(row).items()}
+        if (held := parts.find_held_amount(row)) is not None:
+            prepared["amount"] = format_amount(held.rest)
+            submission = replace(submission, max_amount=held.rest)
         token_limits.check_token_limits(limits, prepared)
         amount = Decimal(prepared["amount"]) if "amount" in prepared else None
-        currency, held = prepared.get("currency"), parts.find_held_amount(row)
-        if held is not None:
-            amount = held.rest
+        currency = prepared.get("currency")
         with token_limits.reserve_amount(context.admission.token, limits, amount, currency) as reservation:
             payment = payment_attempts.pay_checkout(row, submission)
             reservation.payment = payment.id

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Final
 
 from checkout import parts, payment_links, session, stored_means
@@ -65,11 +66,13 @@ RESULT_CALL_BEFORE_EXPIRY: Final = timedelta(seconds=3)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckoutSubmission:
-    """A submitted form, and the request it came with."""
+    """A submitted form, and the request it came with. ``max_amount``: what its token's limits were checked for, None
+    for the checkout's whole amount."""
 
     form: SubmittedForm
     trace: RequestTrace
     idempotency: IdempotencyContext | None = None
+    max_amount: Decimal | None = None
 
 
 def pay_checkout(row: Checkout, submission: CheckoutSubmission) -> Payment:
@@ -116,6 +119,9 @@ def _build_request(row: Checkout, submission: CheckoutSubmission, held: HeldAmou
         stored=stored,
         resource_path=f"/v1/checkouts/{row.public_id}/{row.kind}",
     )
+    if submission.max_amount is not None and request.money.amount > submission.max_amount:
+        # The parts whose rest was to be paid are given back since.
+        raise RequestRefusedError(CONCURRENT_UPDATE_CODE, more="more is asked for than when this request was checked")
     check_brand_offered(row, request)
     link = payment_links.claim_link_payment(row)
     return replace(
