@@ -75,9 +75,7 @@ def is_part_in_doubt(row: Checkout, held: HeldAmount | None) -> bool:
     It takes a query only where there are parts that are not."""
     if held is not None or row.payment is None or not (row.parts or is_held(row.payment)):
         return False
-    made: bool = (
-        Payment.objects.filter(pk__in=[*row.parts, row.payment.pk]).exclude(status=Status.DECLINED).exists()
-    )
+    made: bool = Payment.objects.filter(pk__in=[*row.parts, row.payment.pk]).exclude(status=Status.DECLINED).exists()
     return made
 
 

@@ -30,7 +30,7 @@ from gateway.core import clock
 from gateway.core.money import currency_exponent, format_amount
 from gateway.core.result_codes import CONCURRENT_UPDATE_CODE
 from gateway.db.statement import WriteStatement
-from gateway.models import Channel, Merchant, Status
+from gateway.models import Channel, Merchant, Payment, Status
 from gateway.payments import shopper_return
 from gateway.payments.refusal import RequestRefusedError
 from gateway.payments.request_builder import build_condition_facts
@@ -237,8 +237,9 @@ def claim_link_payment(row: Checkout) -> PaymentLink | None:
     if link.max_payments is None:
         return None
     # Where the last payment is declined, an earlier one may hold its part still, or is giving it back.
-    earlier = Payment.objects.filter(pk=Func(OuterRef("parts"), function="ANY"), status__in=TAKING_STATUSES)
-    taking = Q(payment__status__in=TAKING_STATUSES) | Q(Exists(earlier))
+    earlier = Func(OuterRef("parts"), template="(SELECT unnest(%(expressions)s))")
+    taking_part = Exists(Payment.objects.filter(pk__in=earlier, status__in=TAKING_STATUSES))
+    taking = Q(payment__status__in=TAKING_STATUSES) | Q(taking_part)
     others = Checkout.objects.filter(taking, link=link).exclude(pk=row.pk)
     if others[: link.max_payments].count() < link.max_payments:
         return link

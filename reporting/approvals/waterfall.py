@@ -40,8 +40,8 @@ BEFORE_ACQUIRER: Final = ("left", "refused", "authentication")
 NOT_APPROVED: Final = ("soft", "funds", "card", "unreached", "rest", "declined", "open")
 NOT_SETTLED: Final = ("uncaptured", "returned", "unsettled")
 
-# The purchase's deciding attempt: an approved one, else an undecided one, else the last that an acquirer answered. Where
-# an amount was paid in parts, all of its approved payments: each is a chain with captures and refunds of its own.
+# The purchase's deciding attempt: an approved one, else an undecided one, else the last that an acquirer answered. Of
+# an amount that was paid in parts all approved payments: each is a chain with captures and refunds of its own.
 _PURCHASES: Final = f"""
 WITH {get_chosen_sql({"archived": "p.archived", "gave_part_back": "p.status = 'DECLINED' AND p.answer ? 'heldPart'"})},
 ranked AS (

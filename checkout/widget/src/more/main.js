@@ -8,6 +8,7 @@ export { explainBase, explainMissing, explainNested, showMistakes } from "./expl
 export { fastCheckout } from "./fast.js";
 export { offerRest } from "./held.js";
 export { savedPart } from "./saved.js";
+export { showAgain } from "./kept.js";
 export { frameSheet, windowClosed } from "./sheet.js";
 
 addMoreRules(MORE_RULES);
