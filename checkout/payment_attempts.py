@@ -66,8 +66,8 @@ RESULT_CALL_BEFORE_EXPIRY: Final = timedelta(seconds=3)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckoutSubmission:
-    """A submitted form, and the request it came with. ``max_amount``: what its token's limits were checked for, None
-    for the checkout's whole amount."""
+    """A submitted form, and the request it came with. ``max_amount``: the rest that the form shows, or that its token's
+    limits were checked for; None for the checkout's whole amount."""
 
     form: SubmittedForm
     trace: RequestTrace
@@ -120,8 +120,8 @@ def _build_request(row: Checkout, submission: CheckoutSubmission, held: HeldAmou
         resource_path=f"/v1/checkouts/{row.public_id}/{row.kind}",
     )
     if submission.max_amount is not None and request.money.amount > submission.max_amount:
-        # The parts whose rest was to be paid are given back since.
-        raise RequestRefusedError(CONCURRENT_UPDATE_CODE, more="more is asked for than when this request was checked")
+        # The parts whose rest was to be paid are given back since: nobody is charged more than their form said.
+        raise RequestRefusedError(CONCURRENT_UPDATE_CODE, more="what was reserved is given back: see the state")
     check_brand_offered(row, request)
     link = payment_links.claim_link_payment(row)
     return replace(

@@ -114,6 +114,26 @@ def test_a_form_without_cards_says_what_is_held_and_both_forms_know_what_was_giv
         expect(button).to_contain_text("€92.00")
 
 
+def test_who_pays_the_rest_too_late_is_told_and_not_charged_the_whole(
+    collecting: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """The form stood open until the part was given back: its button still says the rest."""
+    checkout_id, widget = pay_half(collecting, site, shop_site, open_widget)
+    Browser(checkout_id).release()
+    assert recover_after(2.0).settled == 1
+    widget.ready().fill(GOOD)
+    expect(widget.pay).to_contain_text(f"Pay {PART}")
+    widget.press()
+    expect(widget.root).to_contain_text("The reserved amount is given back. You were not charged.", timeout=PATIENCE_MS)
+    assert Payment.objects.filter(status=Status.APPROVED).count() == 0
+    widget.page.get_by_role("button", name="Try again").click()
+    expect(widget.pay).to_contain_text("€92.00", timeout=PATIENCE_MS)
+    widget.ready().fill(GOOD)
+    widget.press()
+    widget.lands()
+    assert Payment.objects.get(status=Status.APPROVED).approved_amount == 92
+
+
 def test_a_page_that_the_browser_kept_shows_what_is_held_now(
     collecting: Api, site: str, shop_site: Shopfront, open_widget: Open
 ) -> None:

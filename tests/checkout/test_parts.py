@@ -349,6 +349,39 @@ def test_a_part_is_given_back_after_a_challenge_that_nobody_answered(asking: Sho
 # --- it is given back ---------------------------------------------------------------------------------------------
 
 
+def test_a_form_that_shows_a_rest_is_never_charged_more_than_it(shop: Shop, acquirer: StubProcess) -> None:
+    """The part was given back, by the timer or in another tab; the form of before still says what the rest was."""
+    browser = opened(shop)
+    browser.pay(card__number=HALF)
+    pass_minutes(16)
+    expire_due_suspensions()
+    recover_after(60)
+    refused = browser.pay(held__rest="46.00")
+    assert (refused.code, refused.body["state"], Payment.objects.count()) == ("800.120.402", "processing", 1)
+    state = browser.state().body
+    assert (state["state"], "held" in state, standing(acquirer)) == ("open", False, 0)
+    assert browser.pay().body["state"] == "done"
+
+
+def test_a_form_that_shows_the_rest_pays_it_and_one_that_shows_more_is_charged_less(
+    shop: Shop, acquirer: StubProcess
+) -> None:
+    browser = opened(shop)
+    browser.pay(card__number=HALF)
+    Payment.objects.update(means_fingerprint=None)
+    assert browser.pay(card__number=HALF, held__rest="46.00").body["held"]["rest"] == "23.00"
+    Payment.objects.update(means_fingerprint=None)
+    assert browser.pay(held__rest="46.00").body["state"] == "done"
+    assert standing(acquirer) == TOTAL
+
+
+@pytest.mark.parametrize("rest", ["", "46", "-46.00", "NaN", "46.00\x00", "9" * 40 + ".00", "\u0664\u0666.00"])
+def test_a_rest_that_is_no_amount_is_told_by_its_name(shop: Shop, acquirer: StubProcess, rest: str) -> None:
+    refused = opened(shop).pay(held__rest=rest)
+    assert (refused.status, refused.body["state"]) == (400, "open")
+    assert Payment.objects.count() == 0
+
+
 def test_what_is_held_is_given_back_when_the_shopper_says_so_and_the_whole_is_paid_otherwise(
     shop: Shop, acquirer: StubProcess
 ) -> None:

@@ -8,7 +8,7 @@ import { gateway, textsWithout } from "./server.js";
 import * as shared from "./shared.js";
 import { baseOf, checkoutOf, complain, pageOptions, warn } from "./start.js";
 import { localeOf, speech } from "./texts.js";
-import { checkAmount, endOfTime, makeView, newContainer, noBrands, paidBefore } from "./view.js";
+import { endOfTime, makeView, newContainer, noBrands, paidBefore } from "./view.js";
 /** @import { More } from "./later.js" */
 /** @import { CardPart, Checkout, Config, Part, View, Words } from "./types.js" */
 
@@ -215,7 +215,9 @@ function configure(view, config, card, codes, options, nested, more) {
     explain(view.base, (second) => view.over || second.showMistakes(faults, Boolean(nested)));
   }
   if (more && config.held) more.offerRest(view, config.held, pressed);
-  else checkAmount(view);
+  else if (options.checkout && Number(options.checkout.amount) !== Number(config.checkout.amount)) {
+    explain(view.base, (second) => view.over || second.checkAmount(view));
+  }
   if (view.configured) view.configured();
   callPage("onReady", view.parts.map((part) => part.container));
 }

@@ -19,6 +19,9 @@ export function offerRest(view, held, pressed) {
     h("div", {}, lines.map((line) => h("p", { class: "wpwl-held-line" }, line))),
     h("button", { type: "button", class: "wpwl-button wpwl-button-small", onclick: () => giveBack(view) }, t("giveBack")));
   view.body.before(offer);
+  // Nobody is charged more than this form says: the part may have been given back meanwhile.
+  view.asked = { "held.rest": held.rest };
+  view.givenBack = () => tellAll(view);
   offering.forEach((one) => one.over && offering.delete(one));
   offering.add(view);
   if (!pressed) return;
@@ -36,9 +39,12 @@ async function giveBack(view) {
   if (state.status === 404 || state.body.state === "expired") return view.expire();
   if (state.body.state !== "open") return endOfTime(view);
   if (state.body.held) return view.say("error", view.t("tryAgainLater"));
-  // Every form of the page asks for the rest. The one that was pressed comes last: it gets the focus.
-  [...offering].filter((one) => one !== view && !one.over).concat(view).forEach(sayGivenBack);
+  tellAll(view);
 }
+
+// Every form of the page asks for the rest. The one that was pressed comes last: it gets the focus.
+/** @param {View} view */
+const tellAll = (view) => [...offering].filter((one) => one !== view && !one.over).concat(view).forEach(sayGivenBack);
 
 /** @param {View} view */
 function sayGivenBack(view) {
