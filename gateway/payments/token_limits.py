@@ -86,11 +86,12 @@ def reserve_amount(
         # No payment was begun. After any other exception one may be under way, so the amount stays reserved.
         TokenLimitUsage.objects.filter(pk=move).delete()
         raise
+    if reservation.payment is None:
+        return
     own = TokenLimitUsage.objects.filter(pk=move)
-    if TokenLimitUsage.objects.filter(token=token, payment=reservation.payment).exists():
-        own.delete()  # a payment that was made before, which this request was answered with
-    else:
-        own.update(payment=reservation.payment)
+    counted = models.Exists(TokenLimitUsage.objects.filter(token=token, payment=reservation.payment))
+    if not own.exclude(counted).update(payment=reservation.payment):
+        own.delete()  # the request was answered with a payment that was made before
 
 
 def _insert_move(token: UUID, most: Decimal, amount: Decimal, currency: str) -> UUID:
