@@ -5,6 +5,7 @@ Source: docs/decisions/0129; docs/approval.md.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -25,6 +26,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("
 
 Open = Callable[..., Widget]
 HALF = "4000050000000007"
+CORS = {"Access-Control-Allow-Origin": "*"}
 PART = "\u2068€46.00\u2069"
 """An amount as the form writes it into a sentence of any direction."""
 
@@ -123,6 +125,15 @@ def test_who_pays_the_rest_too_late_is_told_and_not_charged_the_whole(
     assert recover_after(2.0).settled == 1
     widget.ready().fill(GOOD)
     expect(widget.pay).to_contain_text(f"Pay {PART}")
+    # A field that the gateway refuses is told; nothing is said of the part.
+    wrong = {"state": "open", "result": {"code": "200.300.404", "parameterErrors": [{"name": "card.cvv"}]}}
+    widget.page.route(
+        re.compile("/payment$"), lambda route: route.fulfill(status=400, json=wrong, headers=CORS), times=1
+    )
+    widget.press()
+    expect(widget.hint("cvv")).to_be_visible(timeout=PATIENCE_MS)
+    expect(widget.page.locator(".wpwl-held")).to_contain_text(f"Reserved: {PART}")
+    widget.emptied().cvv.fill("123")
     widget.press()
     expect(widget.root).to_contain_text("The reserved amount is given back. You were not charged.", timeout=PATIENCE_MS)
     assert Payment.objects.filter(status=Status.APPROVED).count() == 0

@@ -82,7 +82,8 @@ export async function follow(view, part, sending, repeat) {
   if (wrong.length && part.refuse && part.refuse(wrong)) return view.setBusy(null, false);
   if (body.state === "done" && ownReturn(view)) return closeWindow(part), view.leave(ownReturn(view));
   if (body.state === "done" && SUCCESS.test(code)) return view.end("done", view.t(view.checkout.registration ? "saved" : "paid"));
-  if (view.givenBack && body.state === "open" && !body.held) return closeWindow(part), view.givenBack();
+  // What is refused for its fields says nothing of the state.
+  if (view.givenBack && status === 200 && body.state === "open" && !body.held) return closeWindow(part), view.givenBack();
   if (body.held && WAITING.test(code)) return closeWindow(part), view.options.again?.();
   if (body.state === "open" && WAITING.test(code)) return back(view, part, "error", view.t("stopped"), "stopped");
   wrong.forEach((one) => complain(`${one.name}: ${one.message}`));
