@@ -87,6 +87,9 @@ def pay_checkout(row: Checkout, submission: CheckoutSubmission) -> Payment:
             held = parts.find_held_amount(row)
             parts.check_nothing_is_given_back(row, held)
             request = _build_request(row, submission, held)
+            if submission.max_amount is not None and request.money.amount > submission.max_amount:
+                # The parts whose rest was to be paid are given back since: nobody is charged more than was shown.
+                raise RequestRefusedError(CONCURRENT_UPDATE_CODE, more="what was reserved is given back: see the state")
             if held is not None and (part := parts.find_part_of_same_means(held, request)) is not None:
                 return part
             _release_transaction_id(row)
@@ -119,9 +122,6 @@ def _build_request(row: Checkout, submission: CheckoutSubmission, held: HeldAmou
         stored=stored,
         resource_path=f"/v1/checkouts/{row.public_id}/{row.kind}",
     )
-    if submission.max_amount is not None and request.money.amount > submission.max_amount:
-        # The parts whose rest was to be paid are given back since: nobody is charged more than their form said.
-        raise RequestRefusedError(CONCURRENT_UPDATE_CODE, more="what was reserved is given back: see the state")
     check_brand_offered(row, request)
     link = payment_links.claim_link_payment(row)
     return replace(

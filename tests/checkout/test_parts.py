@@ -327,8 +327,9 @@ def test_both_cards_may_be_challenged_and_both_are_approved_at_the_end(asking: S
 def test_who_leaves_the_challenge_of_the_rest_pays_it_with_a_third_card(asking: Shop, acquirer: StubProcess) -> None:
     browser = opened(asking)
     browser.pay(**(CHALLENGED | {"card__number": HALF}))
-    browser.pay(**CHALLENGED)
-    assert browser.pay(**(CHALLENGED | {"card__number": FRICTIONLESS})).body["state"] == "done"
+    shown = {"held__rest": "46.00"}
+    browser.pay(**(CHALLENGED | shown))
+    assert browser.pay(**(CHALLENGED | shown | {"card__number": FRICTIONLESS})).body["state"] == "done"
     assert [one.status for one in payments()] == [Status.APPROVED, Status.DECLINED, Status.APPROVED]
     assert standing(acquirer) == TOTAL
 
