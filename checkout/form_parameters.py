@@ -154,9 +154,7 @@ def _parse_renewal(
     return {name: found[f"card.{name}"] for name in RENEWED_FIELDS}
 
 
-def split_shown_rest(
-    pairs: Sequence[tuple[str, ParameterValue]],
-) -> tuple[Sequence[tuple[str, ParameterValue]], Decimal | None]:
+def split_shown_rest(pairs: ParameterPairs) -> tuple[ParameterPairs, Decimal | None]:
     """The pairs of a form, and apart from them the rest that it shows, None for a form that shows none. Raises
     InvalidParametersError."""
     sent = [reveal_text(value) for name, value in pairs if name == SHOWN_REST_FIELD]
@@ -165,7 +163,7 @@ def split_shown_rest(
     if len(sent) > 1 or not _SHOWN_AMOUNT.fullmatch(sent[0]):
         message = "must be the rest of the amount as the checkout's state has it, once"
         raise InvalidParametersError([ParameterError(name=SHOWN_REST_FIELD, message=message, known=True)])
-    return [(name, value) for name, value in pairs if name != SHOWN_REST_FIELD], Decimal(sent[0])
+    return ParameterPairs(pair for pair in pairs if pair[0] != SHOWN_REST_FIELD), Decimal(sent[0])
 
 
 def find_chosen_registration_id(form: SubmittedForm) -> str:
