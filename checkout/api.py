@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any, ClassVar, Final
 from uuid import UUID
@@ -20,7 +21,7 @@ from rest_framework.response import Response
 
 from checkout import parts, payment_attempts, session, widget_responses
 from checkout.brand_selection import check_brand_payable
-from checkout.form_parameters import OVERRIDE_TYPE_PREFIX, SubmittedForm
+from checkout.form_parameters import OVERRIDE_TYPE_PREFIX, SubmittedForm, split_shown_rest
 from checkout.models import Checkout
 from gateway import widget_hash
 from gateway.api import token_admission
@@ -56,6 +57,7 @@ from gateway.core import clock, languages
 from gateway.core.brands import find_issuer
 from gateway.core.compact_json import encode_json
 from gateway.core.masking import mask_text
+from gateway.core.money import format_amount
 from gateway.core.result_codes import AWAITING_SHOPPER_CODE, CONCURRENT_UPDATE_CODE
 from gateway.db.statement import WriteStatement
 from gateway.models import Payment
@@ -162,16 +164,16 @@ class ShopperApiView(CheckoutApiView):
         if "Authorization" in request.headers:
             return super().post(request, target)
         self.shopper = True
-        context, row, form = self._admit_shopper(request, target)
-        status, body = widget_responses.render_submission(
-            row, payment_attempts.pay_checkout(row, payment_attempts.CheckoutSubmission(form=form, trace=context.trace))
-        )
+        context, row, submission = self._admit_shopper(request, target)
+        status, body = widget_responses.render_submission(row, payment_attempts.pay_checkout(row, submission))
         shared = build_envelope(body["result"]["code"], self.trace.request.hex)
         body |= {name: shared[name] for name in ("buildNumber", "timestamp", "ndc")}
         response: HttpResponse = Response(body, status=status, headers={**context.headers, **CORS_HEADERS})
         return response
 
-    def _admit_shopper(self, request: Request, target: str) -> tuple[RequestContext, Checkout, SubmittedForm]:
+    def _admit_shopper(
+        self, request: Request, target: str
+    ) -> tuple[RequestContext, Checkout, payment_attempts.CheckoutSubmission]:
         http: HttpRequest = request._request
         # Without an open checkout the body is not even read.
         row = session.find_open_checkout(target)
@@ -200,7 +202,10 @@ class ShopperApiView(CheckoutApiView):
             "customer.browser.acceptHeader": _to_printable(http.headers.get("Accept", "*/*")),
             "customer.browser.userAgent": _to_printable(http.headers.get("User-Agent", "")),
         }
-        return self.context, row, SubmittedForm(pairs=pairs, supplied=supplied, literal=_is_parsing_strict(row))
+        pairs, shown_rest = split_shown_rest(pairs)
+        form = SubmittedForm(pairs=pairs, supplied=supplied, literal=_is_parsing_strict(row))
+        submission = payment_attempts.CheckoutSubmission(form=form, trace=self.context.trace, max_amount=shown_rest)
+        return self.context, row, submission
 
     def pay(self, context: RequestContext, target: str, claim: IdempotencyClaim | None) -> HttpResponse:
         row = self.find_own_checkout(context, target)
@@ -213,11 +218,12 @@ class ShopperApiView(CheckoutApiView):
         )
         limits = context.admission.limits
         prepared = {name: reveal_text(value) for name, value in session.load_checkout_values(row).items()}
+        if (held := parts.find_held_amount(row)) is not None:
+            prepared["amount"] = format_amount(held.rest)
+            submission = replace(submission, max_amount=held.rest)
         token_limits.check_token_limits(limits, prepared)
         amount = Decimal(prepared["amount"]) if "amount" in prepared else None
-        currency, held = prepared.get("currency"), parts.find_held_amount(row)
-        if held is not None:
-            amount = held.rest
+        currency = prepared.get("currency")
         with token_limits.reserve_amount(context.admission.token, limits, amount, currency) as reservation:
             payment = payment_attempts.pay_checkout(row, submission)
             reservation.payment = payment.id

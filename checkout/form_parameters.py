@@ -7,8 +7,10 @@ or invalid.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any, Final
 
 from gateway.catalogue import conditions, structures
@@ -35,7 +37,10 @@ CUSTOM_PARAMETER_PREFIX: Final = "customParameters["
 MAX_FORM_SEARCH_CHARS: Final = 1_500
 """Characters searched for card numbers to show a browser's refused values."""
 REGISTRATION_ID_FIELD: Final = "registrationId"
+SHOWN_REST_FIELD: Final = "held.rest"
+"""What a form sends that shows a part of the amount as held: the rest that it shows. It is no parameter."""
 OVERRIDE_TYPE_PREFIX: Final = "overridePaymentType["
+_SHOWN_AMOUNT: Final = re.compile(r"[0-9]{1,12}\.[0-9]{2}")
 _OWN: Final = ("registrations[", OVERRIDE_TYPE_PREFIX, "paymentPage")
 _PAYMENT: Final = Catalogue(
     PAYMENT_ENDPOINT.structures[1:],
@@ -147,6 +152,18 @@ def _parse_renewal(
         errors += fault.errors
         return {}
     return {name: found[f"card.{name}"] for name in RENEWED_FIELDS}
+
+
+def split_shown_rest(pairs: ParameterPairs) -> tuple[ParameterPairs, Decimal | None]:
+    """The pairs of a form, and apart from them the rest that it shows, None for a form that shows none. Raises
+    InvalidParametersError."""
+    sent = [reveal_text(value) for name, value in pairs if name == SHOWN_REST_FIELD]
+    if not sent:
+        return pairs, None
+    if len(sent) > 1 or not _SHOWN_AMOUNT.fullmatch(sent[0]):
+        message = "must be the rest of the amount as the checkout's state has it, once"
+        raise InvalidParametersError([ParameterError(name=SHOWN_REST_FIELD, message=message, known=True)])
+    return ParameterPairs(pair for pair in pairs if pair[0] != SHOWN_REST_FIELD), Decimal(sent[0])
 
 
 def find_chosen_registration_id(form: SubmittedForm) -> str:

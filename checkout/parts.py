@@ -69,12 +69,19 @@ def find_held_amount(row: Checkout) -> HeldAmount | None:
     return HeldAmount(parts=parts, rest=Decimal(row.request["amount"]) - held_parts.sum_held(parts))
 
 
-def check_nothing_is_given_back(row: Checkout, held: HeldAmount | None) -> None:
-    """Raises RequestRefusedError while a part of the checkout is being given back, or is held and cannot be counted:
-    until then it is money of the shopper's, and the whole amount must not be asked for beside it."""
+def is_part_in_doubt(row: Checkout, held: HeldAmount | None) -> bool:
+    """Whether a part of a checkout without a result is being given back, or is held and cannot be counted: until it is
+    known it is money of the shopper's, and the whole amount must not be asked for beside it. ``held``: what is held.
+    It takes a query only where there are parts that are not."""
     if held is not None or row.payment is None or not (row.parts or is_held(row.payment)):
-        return
-    if Payment.objects.filter(pk__in=[*row.parts, row.payment.pk]).exclude(status=Status.DECLINED).exists():
+        return False
+    made: bool = Payment.objects.filter(pk__in=[*row.parts, row.payment.pk]).exclude(status=Status.DECLINED).exists()
+    return made
+
+
+def check_nothing_is_given_back(row: Checkout, held: HeldAmount | None) -> None:
+    """Raises RequestRefusedError while a part of the checkout is in doubt."""
+    if is_part_in_doubt(row, held):
         raise RequestRefusedError(CONCURRENT_UPDATE_CODE, more="what was reserved is being given back; try again soon")
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Final
 
 from checkout import parts, payment_links, session, stored_means
@@ -65,11 +66,13 @@ RESULT_CALL_BEFORE_EXPIRY: Final = timedelta(seconds=3)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckoutSubmission:
-    """A submitted form, and the request it came with."""
+    """A submitted form, and the request it came with. ``max_amount``: the rest that the form shows, or that its token's
+    limits were checked for; None for the checkout's whole amount."""
 
     form: SubmittedForm
     trace: RequestTrace
     idempotency: IdempotencyContext | None = None
+    max_amount: Decimal | None = None
 
 
 def pay_checkout(row: Checkout, submission: CheckoutSubmission) -> Payment:
@@ -84,6 +87,9 @@ def pay_checkout(row: Checkout, submission: CheckoutSubmission) -> Payment:
             held = parts.find_held_amount(row)
             parts.check_nothing_is_given_back(row, held)
             request = _build_request(row, submission, held)
+            if submission.max_amount is not None and request.money.amount > submission.max_amount:
+                # The parts whose rest was to be paid are given back since: nobody is charged more than was shown.
+                raise RequestRefusedError(CONCURRENT_UPDATE_CODE, more="what was reserved is given back: see the state")
             if held is not None and (part := parts.find_part_of_same_means(held, request)) is not None:
                 return part
             _release_transaction_id(row)

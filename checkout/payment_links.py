@@ -17,7 +17,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Case, Count, DecimalField, F, Q, QuerySet, Sum, When
+from django.db.models import Case, Count, DecimalField, Exists, F, Func, OuterRef, Q, QuerySet, Sum, When
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast, Coalesce
 
@@ -30,7 +30,7 @@ from gateway.core import clock
 from gateway.core.money import currency_exponent, format_amount
 from gateway.core.result_codes import CONCURRENT_UPDATE_CODE
 from gateway.db.statement import WriteStatement
-from gateway.models import Channel, Merchant, Status
+from gateway.models import Channel, Merchant, Payment, Status
 from gateway.payments import shopper_return
 from gateway.payments.refusal import RequestRefusedError
 from gateway.payments.request_builder import build_condition_facts
@@ -236,8 +236,10 @@ def claim_link_payment(row: Checkout) -> PaymentLink | None:
         raise _end_checkout(row)
     if link.max_payments is None:
         return None
-    # While the payment of the rest is declined, an earlier payment still holds its part.
-    taking = Q(payment__status__in=TAKING_STATUSES) | Q(rest__isnull=False)
+    # Where the last payment is declined, an earlier one may hold its part still, or is giving it back.
+    earlier = Func(OuterRef("parts"), template="(SELECT unnest(%(expressions)s))")
+    taking_part = Exists(Payment.objects.filter(pk__in=earlier, status__in=TAKING_STATUSES))
+    taking = Q(payment__status__in=TAKING_STATUSES) | Q(taking_part)
     others = Checkout.objects.filter(taking, link=link).exclude(pk=row.pk)
     if others[: link.max_payments].count() < link.max_payments:
         return link

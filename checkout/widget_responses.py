@@ -19,7 +19,7 @@ from checkout import session, stored_means, wallet_providers, wallet_sheets
 from checkout.brand_selection import resolve_form_kind, select_brands
 from checkout.form_parameters import may_offer_storing
 from checkout.models import Checkout
-from checkout.parts import REST_FORM_KIND, find_held_amount, render_held_amount
+from checkout.parts import REST_FORM_KIND, HeldAmount, find_held_amount, is_part_in_doubt, render_held_amount
 from gateway.catalogue.conditions.authentication import ADDRESS_FIELDS
 from gateway.core import brands, languages, result_codes
 from gateway.core.brands import Brand, CardBrand
@@ -190,22 +190,27 @@ def build_hosted_field_urls(row: Checkout) -> dict[str, str]:
 
 def resolve_checkout_state(row: Checkout) -> str:
     """open, processing, action (the shopper has to go somewhere), done or expired. A payment begun in time continues
-    after the checkout's end: no page may claim that the shopper was not charged while it does."""
-    return _resolve_payment_state(row, row.payment)
+    after the checkout's end: no page may claim that the shopper was not charged while it does. Nor while a part that
+    was held may not have been given back."""
+    return _resolve_payment_state(row, row.payment)[0]
 
 
-def _resolve_payment_state(row: Checkout, payment: Payment | None) -> str:
-    if payment is not None and is_held(payment):
-        now = "open"  # for the rest
-    else:
-        now = WIDGET_STATE_BY_STATUS[payment.status if payment is not None else None]
-    return "expired" if now == "open" and session.is_checkout_expired(row) else now
+def _resolve_payment_state(row: Checkout, payment: Payment | None) -> tuple[str, HeldAmount | None]:
+    """The state after ``payment``, and what is held where the rest can be paid."""
+    is_open_for_rest = payment is not None and is_held(payment)
+    now = WIDGET_STATE_BY_STATUS[payment.status if payment is not None else None]
+    if now != "open" and not is_open_for_rest:
+        return now, None
+    held = find_held_amount(row)
+    if is_part_in_doubt(row, held):
+        return "processing", None
+    return ("expired", None) if session.is_checkout_expired(row) else ("open", held)
 
 
 def render_state(row: Checkout) -> dict[str, Any]:
     """The checkout's state, for the page that polls it."""
-    now = resolve_checkout_state(row)
     payment = row.payment
+    now, held = _resolve_payment_state(row, payment)
     body = {
         "state": now,
         "secondsLeft": session.count_seconds_left(row),
@@ -213,12 +218,11 @@ def render_state(row: Checkout) -> dict[str, Any]:
         "redirect": render_redirect(payment) if payment is not None and now == "action" else None,
         "returnTo": shopper_return.build_result_url(payment) if payment is not None and now == "done" else None,
     }
-    return body | _render_held(row, now)
+    return body | _render_held(row, held)
 
 
-def _render_held(row: Checkout, state: str) -> dict[str, Any]:
+def _render_held(row: Checkout, held: HeldAmount | None) -> dict[str, Any]:
     """``held``: the parts that are held, of a checkout whose rest can be paid."""
-    held = find_held_amount(row) if state == "open" else None
     return {"held": render_held_amount(row, held)} if held is not None else {}
 
 
@@ -244,7 +248,9 @@ def render_submission(row: Checkout, payment: Payment) -> tuple[int, dict[str, A
     """The browser's answer to its submission: the code in words, the state, the attempts, the redirect. Returns status
     and body."""
     code = resolve_result_code(payment)
-    now = _resolve_payment_state(row, payment)
+    if is_held(payment) or read_earlier_parts(payment.answer):
+        row = session.find_checkout(row.public_id) or row  # as it stands after this payment
+    now, held = _resolve_payment_state(row, payment)
     final = payment.status in (Status.APPROVED, Status.DECLINED, Status.IN_DOUBT)
     body = {
         "result": {"code": code, "description": result_codes.find_result_code(code).description},
@@ -253,7 +259,4 @@ def render_submission(row: Checkout, payment: Payment) -> tuple[int, dict[str, A
         "redirect": render_redirect(payment) if payment.status == Status.PENDING else None,
         "returnTo": shopper_return.build_result_url(payment) if final else None,
     }
-    if is_held(payment) or read_earlier_parts(payment.answer):
-        row = session.find_checkout(row.public_id) or row  # as it stands after this payment
-        body |= _render_held(row, now)
-    return result_codes.http_status(code), body
+    return result_codes.http_status(code), body | _render_held(row, held)

@@ -30,9 +30,11 @@ from gateway.payments.stored_answer import (
     HeldPart,
     PrivateFacts,
     drop_held_part,
+    end_collection,
     read_collection_end,
     read_earlier_parts,
     read_held_part,
+    read_private_facts,
     read_transaction_link,
 )
 
@@ -66,7 +68,8 @@ def get_held_amount(payment: Payment) -> Money:
 
 def hold_part(payment: Payment, outcome: PaymentOutcome) -> PaymentOutcome:
     """``outcome``, or the suspension of a payment that is approved in part and collects the rest. What a shopper was
-    sent away for is not held: its part is given back, since a rest may be final there later than a part is held.
+    sent away for is not held: its part is given back, since a rest may be final there later than a part is held. So is
+    one of a payment that only the whole amount ends, whenever its shopper comes back.
     Raises PaymentTransitionError for the approval of a payment that holds a part."""
     if not isinstance(outcome, Approved):
         return outcome
@@ -77,7 +80,7 @@ def hold_part(payment: Payment, outcome: PaymentOutcome) -> PaymentOutcome:
     if granted is None or granted >= payment.money:
         return outcome
     until = read_collection_end(payment.answer)
-    if payment.status == Status.PENDING and (until or read_earlier_parts(payment.answer)):
+    if payment.status == Status.PENDING and (until or read_private_facts(payment.answer).whole_amount_only):
         return _begin_voiding(payment, granted, outcome)
     if not until or payment.status not in (Status.STARTED, Status.IN_DOUBT):
         return outcome
@@ -179,7 +182,7 @@ def _begin_voiding(payment: Payment, granted: Money, known: PaymentOutcome) -> O
         refused_details=details,
         transaction_link=known.reply.transaction_link,
     )
-    payment.answer = drop_held_part(payment.answer) | refused.as_json()
+    payment.answer = end_collection(payment.answer) | refused.as_json()
     reply = replace(known.reply, code=OUTCOME_UNKNOWN_CODE, approved=None, details=details)
     return OutcomeUnknown(reply=reply, at=known.at, duration_ms=known.duration_ms)
 

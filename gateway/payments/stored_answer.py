@@ -11,6 +11,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
+from django.db.models import DecimalField
+from django.db.models.fields.json import KeyTextTransform, KeyTransform
+from django.db.models.functions import Cast
+
 from gateway.models import Payment
 from gateway.payments.nested_values import deep_merge
 
@@ -93,8 +97,8 @@ class PrivateFacts:
     which its approval writes into the registration. ``network_token``: a TokenUse, '' where its card has no token
     (gateway.payments.network_tokens). ``collect_until``: ISO time by the merchant's clock, until when an approval in
     part is held for the rest; '' where it is not. ``earlier_parts``: ids of the payments that hold the other parts of
-    the amount, of a payment of the rest. ``held_part``: its own approval in part, while it is held
-    (gateway.payments.held_parts).
+    the amount, of a payment of the rest. ``held_part``: its own approval in part, from when it is held until the whole
+    amount is there; a payment whose part is given back keeps it (gateway.payments.held_parts).
     """
 
     agreement_references: Mapping[str, str] = field(default_factory=dict)
@@ -179,8 +183,19 @@ def read_collection_end(answer: Mapping[str, Any]) -> str:
 
 
 def drop_held_part(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """``answer`` of a payment whose part is held no longer."""
+    """``answer`` of a payment whose part is held no longer, since the whole amount is there."""
     return {name: value for name, value in answer.items() if name not in (_HELD_PART, _COLLECT_UNTIL)}
+
+
+def end_collection(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """``answer`` of a payment that holds no approval in part any more. What it held is kept."""
+    return {name: value for name, value in answer.items() if name != _COLLECT_UNTIL}
+
+
+def build_held_amount_column() -> Cast:
+    """The amount of ``held_part`` in a query of payments; NULL for a payment without one."""
+    text = KeyTextTransform("amount", KeyTransform(_HELD_PART, "answer"))
+    return Cast(text, DecimalField(max_digits=18, decimal_places=2))
 
 
 def get_attempt_number(payment: Payment) -> int:

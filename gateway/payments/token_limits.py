@@ -1,9 +1,10 @@
 """Limits of an access token: payment types, amount of one payment, total amount within 24 hours.
 
 The 24-hour limit is exact under concurrency: each payment reserves its amount under a lock of the token's row, in a
-short transaction before it begins, and releases it if it was not begun. Declined payments do not count. Tokens without
-such a limit cost nothing. Amounts are summed per currency over the last 24 hours of real time.
-Source: docs/decisions/0053.
+short transaction before it begins, and releases it if it was not begun. A payment counts with what it may still take:
+what it asked for, once it is approved what was granted, a held part with that part, nothing once it is declined. Tokens
+without such a limit cost nothing. Amounts are summed per currency over the last 24 hours of real time.
+Source: docs/decisions/0053, docs/decisions/0129.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Final
 from uuid import UUID
 
 from django.db import models, transaction
+from django.db.models.functions import Coalesce
 
 from gateway.access.tokens import TOKEN_OPERATIONS, TokenLimits
 from gateway.catalogue.errors import InvalidParametersError
@@ -26,6 +28,7 @@ from gateway.models import AccessToken, Payment, Status, TokenLimitUsage
 from gateway.payments.job_hooks import JOB_PREFIX
 from gateway.payments.refusal import RequestRefusedError
 from gateway.payments.store import IdempotencyKeyTakenError
+from gateway.payments.stored_answer import build_held_amount_column
 
 TOKEN_LIMIT_WINDOW: Final = timedelta(hours=24)
 
@@ -83,7 +86,12 @@ def reserve_amount(
         # No payment was begun. After any other exception one may be under way, so the amount stays reserved.
         TokenLimitUsage.objects.filter(pk=move).delete()
         raise
-    TokenLimitUsage.objects.filter(pk=move).update(payment=reservation.payment)
+    if reservation.payment is None:
+        return
+    own = TokenLimitUsage.objects.filter(pk=move)
+    counted = models.Exists(TokenLimitUsage.objects.filter(token=token, payment=reservation.payment))
+    if not own.exclude(counted).update(payment=reservation.payment):
+        own.delete()  # the request was answered with a payment that was made before
 
 
 def _insert_move(token: UUID, most: Decimal, amount: Decimal, currency: str) -> UUID:
@@ -102,10 +110,16 @@ def _insert_move(token: UUID, most: Decimal, amount: Decimal, currency: str) -> 
 
 
 def sum_recent_moves(token: UUID, currency: str) -> Decimal:
-    """The amount the token moved within TOKEN_LIMIT_WINDOW in one currency, without declined payments."""
+    """The amount the token moved, or may still move, within TOKEN_LIMIT_WINDOW in one currency."""
     moves = TokenLimitUsage.objects.filter(token=token, currency=currency, at__gt=clock.real_now() - TOKEN_LIMIT_WINDOW)
-    declined = Payment.objects.filter(pk=models.OuterRef("payment"), status=Status.DECLINED)
-    found: Decimal | None = moves.exclude(models.Exists(declined)).aggregate(sum=models.Sum("amount"))["sum"]
+    known = models.Case(
+        models.When(status=Status.DECLINED, then=Decimal(0)),
+        models.When(status=Status.APPROVED, then=models.F("approved_amount")),
+        default=build_held_amount_column(),
+    )
+    of_payment = Payment.objects.filter(pk=models.OuterRef("payment")).values(known=known)
+    taken = Coalesce(models.Subquery(of_payment), models.F("amount"))
+    found: Decimal | None = moves.aggregate(sum=models.Sum(taken))["sum"]
     return found or Decimal(0)
 
 

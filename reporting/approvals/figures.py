@@ -55,13 +55,15 @@ chosen AS MATERIALIZED (
 ASKED_SQL: Final = "status IN ('APPROVED', 'DECLINED') AND connector NOT IN ('', 'nobody')"
 """Attempts that an acquirer answered."""
 _FIGURES: Final = f"""
-WITH {_CHOSEN_SQL}, decided AS (
-    SELECT c.*, row_number() OVER (
+WITH {_CHOSEN_SQL}, summed AS (
+    SELECT c.*, CASE WHEN pays_rest THEN max(amount) OVER whole ELSE amount END AS purchase_amount,
+        CASE WHEN pays_rest THEN sum(approved_amount) OVER whole ELSE approved_amount END AS purchase_approved
+    FROM chosen c WINDOW whole AS (PARTITION BY merchant_id, purchase)
+), decided AS (
+    SELECT s.*, row_number() OVER (
         PARTITION BY merchant_id, purchase ORDER BY approved DESC, created_at DESC, id DESC
-    ) = 1 AS decides,
-    CASE WHEN pays_rest THEN max(amount) OVER whole ELSE amount END AS purchase_amount,
-    CASE WHEN pays_rest THEN sum(approved_amount) OVER whole ELSE approved_amount END AS purchase_approved
-    FROM chosen c WHERE {ASKED_SQL} WINDOW whole AS (PARTITION BY merchant_id, purchase)
+    ) = 1 AS decides
+    FROM summed s WHERE {ASKED_SQL}
 )
 SELECT {{segment}} AS segment, d.currency, count(*), count(*) FILTER (WHERE approved),
     count(*) FILTER (WHERE decides), count(*) FILTER (WHERE decides AND approved),

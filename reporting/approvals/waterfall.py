@@ -28,6 +28,7 @@ LOST_REASONS: Final = {
     "funds": gettext_noop("declined: not enough money"),
     "card": gettext_noop("declined: card closed, expired or wrong"),
     "unreached": gettext_noop("acquirer or issuer not reached"),
+    "rest": gettext_noop("approved in part, the rest not paid"),
     "declined": gettext_noop("declined: other reasons"),
     "open": gettext_noop("not decided"),
     "uncaptured": gettext_noop("authorized, not captured"),
@@ -36,7 +37,7 @@ LOST_REASONS: Final = {
 }
 """Reason → words, in the order of the steps at which money is lost."""
 BEFORE_ACQUIRER: Final = ("left", "refused", "authentication")
-NOT_APPROVED: Final = ("soft", "funds", "card", "unreached", "declined", "open")
+NOT_APPROVED: Final = ("soft", "funds", "card", "unreached", "rest", "declined", "open")
 NOT_SETTLED: Final = ("uncaptured", "returned", "unsettled")
 SOFT_SQL: Final = "result_code = '300.100.100'"
 FUNDS_SQL: Final = "result_code IN ('800.100.155', '800.100.203')"
@@ -45,18 +46,22 @@ CARD_SQL: Final = """(result_code IN ('100.100.303', '800.100.151', '800.100.154
     OR result_code LIKE '700.601%%')"""
 """Declines for want of a challenge, for want of money, and of a card that is closed, expired or wrong."""
 
-# The purchase's deciding attempt: an approved one, else an undecided one, else the last that an acquirer answered.
+# The purchase's deciding attempt: an approved one, else an undecided one, else the last that an acquirer answered. Of
+# an amount that was paid in parts all approved payments: each is a chain with captures and refunds of its own.
 _PURCHASES: Final = f"""
-WITH {get_chosen_sql({"archived": "p.archived"})}, deciding AS (
-    SELECT DISTINCT ON (merchant_id, purchase) c.*,
-        CASE WHEN pays_rest THEN sum(approved_amount) OVER (PARTITION BY merchant_id, purchase) END AS paid_in_parts
-    FROM chosen c
-    ORDER BY merchant_id, purchase, approved DESC, status <> 'DECLINED' DESC,
-        connector NOT IN ('', 'nobody') DESC, created_at DESC, id DESC
+WITH {get_chosen_sql({"archived": "p.archived", "gave_part_back": "p.status = 'DECLINED' AND p.answer ? 'heldPart'"})},
+ranked AS (
+    SELECT c.*, row_number() OVER tries AS place, first_value(approved AND pays_rest) OVER tries AS paid_in_parts,
+        max(amount) OVER (PARTITION BY merchant_id, purchase) AS whole
+    FROM chosen c WINDOW tries AS (
+        PARTITION BY merchant_id, purchase ORDER BY approved DESC, status <> 'DECLINED' DESC,
+            connector NOT IN ('', 'nobody') DESC, created_at DESC, id DESC
+    )
 ), placed AS (
-    SELECT d.currency, CASE WHEN approved THEN coalesce(d.paid_in_parts, d.approved_amount, d.amount)
-            ELSE d.amount END AS money,
-        CASE WHEN approved THEN '' WHEN status <> 'DECLINED' THEN 'open'
+    SELECT r.merchant_id, r.purchase, r.currency,
+        CASE WHEN approved THEN coalesce(r.approved_amount, r.amount) WHEN pays_rest THEN r.whole
+            ELSE r.amount END AS money,
+        CASE WHEN approved THEN '' WHEN status <> 'DECLINED' THEN 'open' WHEN pays_rest OR gave_part_back THEN 'rest'
             WHEN {SOFT_SQL} THEN 'soft'
             WHEN result_code LIKE '100.380%%' OR result_code LIKE '100.390%%' OR result_code LIKE '100.396%%'
                 THEN 'authentication'
@@ -65,27 +70,33 @@ WITH {get_chosen_sql({"archived": "p.archived"})}, deciding AS (
             WHEN {CARD_SQL} THEN 'card'
             WHEN result_code LIKE '900.%%' OR result_code = '800.100.176' THEN 'unreached'
             ELSE 'declined' END AS lost,
-        coalesce(f.captured, CASE WHEN payment_type = 'DB' THEN coalesce(d.approved_amount, d.amount) ELSE 0 END)
+        coalesce(f.captured, CASE WHEN payment_type = 'DB' THEN coalesce(r.approved_amount, r.amount) ELSE 0 END)
             AS captured,
-        coalesce(f.returned, 0) AS returned, coalesce(f.settled, false) AS follow_up_settled, d.id
-    FROM deciding d LEFT JOIN LATERAL (
-        SELECT CASE WHEN d.payment_type = 'PA' THEN
+        coalesce(f.returned, 0) AS returned,
+        coalesce(f.settled, false) OR (approved AND EXISTS (
+            SELECT 1 FROM reporting_match m WHERE m.payment = r.id AND m.chosen AND m.undone_at IS NULL
+                AND m.record_type = 'SETTLED')) AS settled
+    FROM ranked r LEFT JOIN LATERAL (
+        SELECT CASE WHEN r.payment_type = 'PA' THEN
                 coalesce(sum(p.approved_amount) FILTER (WHERE p.payment_type = 'CP'), 0) END AS captured,
             sum(p.approved_amount) FILTER (WHERE p.returned_at IS NULL AND (p.payment_type = 'RF'
-                OR (p.payment_type = 'RV' AND d.payment_type = 'DB'))) AS returned,
+                OR (p.payment_type = 'RV' AND r.payment_type = 'DB'))) AS returned,
             bool_or(p.payment_type = 'CP' AND EXISTS (
                 SELECT 1 FROM reporting_match m WHERE m.payment = p.id AND m.chosen AND m.undone_at IS NULL
                     AND m.record_type = 'SETTLED')) AS settled
         FROM gateway_payment p
-        WHERE p.archived = d.archived AND p.chain = d.id AND p.id <> d.id AND p.status = 'APPROVED'
-    ) AS f ON d.approved AND d.follow_ups > 0
+        WHERE p.archived = r.archived AND p.chain = r.id AND p.id <> r.id AND p.status = 'APPROVED'
+    ) AS f ON r.approved AND r.follow_ups > 0
+    WHERE r.place = 1 OR (r.paid_in_parts AND r.approved)
+), purchases AS (
+    SELECT currency, max(lost) AS lost, sum(money) AS money, sum(captured) AS captured, sum(returned) AS returned,
+        bool_and(settled) FILTER (WHERE captured > returned) AS settled
+    FROM placed GROUP BY merchant_id, purchase, currency
 )
 SELECT currency, CASE WHEN lost <> '' THEN lost WHEN captured = 0 THEN 'uncaptured' WHEN returned >= captured THEN
-        'returned' WHEN follow_up_settled OR EXISTS (
-            SELECT 1 FROM reporting_match m WHERE m.payment = placed.id AND m.chosen AND m.undone_at IS NULL
-                AND m.record_type = 'SETTLED') THEN '' ELSE 'unsettled' END AS reason,
+        'returned' WHEN settled THEN '' ELSE 'unsettled' END AS reason,
     count(*), sum(money)
-FROM placed GROUP BY 1, 2
+FROM purchases GROUP BY 1, 2
 """
 _CHECKOUTS: Final = f"""
 SELECT currency, count(*), coalesce(sum(amount), 0), count(*) FILTER (WHERE empty),

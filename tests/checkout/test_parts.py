@@ -14,7 +14,7 @@ from decimal import Decimal
 
 import pytest
 
-from checkout import payment_links
+from checkout import payment_attempts, payment_links
 from checkout.models import Checkout
 from checkout.parts import expire_part
 from gateway.access.tokens import TokenLimits
@@ -31,7 +31,7 @@ from gateway.models import (
     Suspension,
     ThreeDSecureConfiguration,
 )
-from gateway.payments import held_parts, store
+from gateway.payments import held_parts, store, token_limits
 from gateway.payments.outcomes import Approved
 from gateway.payments.process import complete_unless_recovered
 from gateway.payments.shopper_return import ShopperReturnOrigin, expire_due_suspensions, withdraw_payment
@@ -57,6 +57,7 @@ CHALLENGED = {"card__number": "4200000000000042", "customer__browser__language":
               "billing__street1": "Main street 1", "billing__city": "Munich", "billing__postcode": "80331",
               "billing__country": "DE"}  # fmt: skip
 """A card whose bank asks its holder, with what a browser adds."""
+WEB_WALLET = {"paymentBrand": "WEBWALLET", "shopperResultUrl": "https://shop.example/result"}
 TOO_LITTLE = "800.100.155"
 HELD = "000.200.000"
 TOTAL = Decimal(92)
@@ -326,8 +327,9 @@ def test_both_cards_may_be_challenged_and_both_are_approved_at_the_end(asking: S
 def test_who_leaves_the_challenge_of_the_rest_pays_it_with_a_third_card(asking: Shop, acquirer: StubProcess) -> None:
     browser = opened(asking)
     browser.pay(**(CHALLENGED | {"card__number": HALF}))
-    browser.pay(**CHALLENGED)
-    assert browser.pay(**(CHALLENGED | {"card__number": FRICTIONLESS})).body["state"] == "done"
+    shown = {"held__rest": "46.00"}
+    browser.pay(**(CHALLENGED | shown))
+    assert browser.pay(**(CHALLENGED | shown | {"card__number": FRICTIONLESS})).body["state"] == "done"
     assert [one.status for one in payments()] == [Status.APPROVED, Status.DECLINED, Status.APPROVED]
     assert standing(acquirer) == TOTAL
 
@@ -346,6 +348,39 @@ def test_a_part_is_given_back_after_a_challenge_that_nobody_answered(asking: Sho
 
 
 # --- it is given back ---------------------------------------------------------------------------------------------
+
+
+def test_a_form_that_shows_a_rest_is_never_charged_more_than_it(shop: Shop, acquirer: StubProcess) -> None:
+    """The part was given back, by the timer or in another tab; the form of before still says what the rest was."""
+    browser = opened(shop)
+    browser.pay(card__number=HALF)
+    pass_minutes(16)
+    expire_due_suspensions()
+    recover_after(60)
+    refused = browser.pay(held__rest="46.00")
+    assert (refused.code, refused.body["state"], Payment.objects.count()) == ("800.120.402", "processing", 1)
+    state = browser.state().body
+    assert (state["state"], "held" in state, standing(acquirer)) == ("open", False, 0)
+    assert browser.pay().body["state"] == "done"
+
+
+def test_a_form_that_shows_the_rest_pays_it_and_one_that_shows_more_is_charged_less(
+    shop: Shop, acquirer: StubProcess
+) -> None:
+    browser = opened(shop)
+    browser.pay(card__number=HALF)
+    Payment.objects.update(means_fingerprint=None)
+    assert browser.pay(card__number=HALF, held__rest="46.00").body["held"]["rest"] == "23.00"
+    Payment.objects.update(means_fingerprint=None)
+    assert browser.pay(held__rest="46.00").body["state"] == "done"
+    assert standing(acquirer) == TOTAL
+
+
+@pytest.mark.parametrize("rest", ["", "46", "-46.00", "NaN", "46.00\x00", "9" * 40 + ".00", "\u0664\u0666.00"])
+def test_a_rest_that_is_no_amount_is_told_by_its_name(shop: Shop, acquirer: StubProcess, rest: str) -> None:
+    refused = opened(shop).pay(held__rest=rest)
+    assert (refused.status, refused.body["state"]) == (400, "open")
+    assert Payment.objects.count() == 0
 
 
 def test_what_is_held_is_given_back_when_the_shopper_says_so_and_the_whole_is_paid_otherwise(
@@ -416,7 +451,12 @@ def test_several_parts_are_given_back_and_none_is_forgotten_while_one_is_open(
     assert recover_after(2.0).settled == 0
     # The last one ends first: the other still holds the shopper's money.
     Payment.objects.filter(pk=payments()[1].pk).update(status=Status.DECLINED)
+    state = browser.state().body
+    assert (state["state"], "held" in state, release(browser).body["state"]) == ("processing", False, "processing")
     assert browser.pay().code == "800.120.402"
+    pass_minutes(31)
+    assert browser.state().body["state"] == "processing", "nobody is told that the form ended and nothing was charged"
+    jump(-31 * 60)
     Payment.objects.filter(pk=payments()[1].pk).update(status=Status.IN_DOUBT)
     acquirer.control.steer(kinds=["void"], silent_before=0)
     assert recover_after(60).settled == 2
@@ -633,7 +673,8 @@ def test_the_whole_is_not_asked_for_beside_a_part_that_is_held(shop: Shop, acqui
     Payment.objects.update(means_fingerprint=None)
     browser.pay(card__number=HALF)
     Payment.objects.filter(pk=payments()[0].pk).update(status=Status.DECLINED)
-    assert (browser.pay().code, Payment.objects.count()) == ("800.120.402", 2)
+    assert (browser.state().body["state"], browser.pay().code) == ("processing", "800.120.402")
+    assert Payment.objects.count() == 2
 
 
 def test_a_late_answer_to_the_rest_moves_nothing_once_recovery_has_found_it(shop: Shop, acquirer: StubProcess) -> None:
@@ -666,18 +707,128 @@ def test_a_part_of_the_rest_that_a_page_elsewhere_granted_is_reversed_and_is_no_
     assert standing(acquirer) == TOTAL
 
 
+def opened_elsewhere(shop: Shop) -> tuple[Browser, Payment]:
+    """A shopper who was sent to a wallet's own page, at a processor that grants parts: the one of the cards here, which
+    sends nobody elsewhere itself."""
+    browser = open_checkout(shop.api)
+    assert browser.submit(WEB_WALLET).body["state"] == "action"
+    Payment.objects.update(connector="stub", acquirer_merchant_id="M-1")
+    return browser, Payment.objects.select_related("merchant", "channel").get()
+
+
+@pytest.mark.parametrize("taken", [Channel.PartialApprovals.COLLECT, Channel.PartialApprovals.DECLINE])
+@pytest.mark.parametrize("minutes", [0, 31], ids=["in time", "after the checkout's end"])
+def test_a_part_that_a_wallets_own_page_granted_is_reversed_whenever_its_shopper_comes_back(
+    shop: Shop, acquirer: StubProcess, minutes: int, taken: str
+) -> None:
+    Channel.objects.update(partial_approvals=taken)
+    browser, order = opened_elsewhere(shop)
+    pass_minutes(minutes)
+    store.complete_payment(order, approve(Money(Decimal(20), "EUR")))
+    assert (payments()[0].status, browser.state().body["state"]) == (Status.IN_DOUBT, "processing")
+    assert recover_after(60).settled == 1
+    [order] = payments()
+    assert (order.status, order.result_code, order.approved_amount) == (Status.DECLINED, TOO_LITTLE, None)
+    told = order.answer["resultDetails"]["PartialApproval"]
+    assert told == "approved for 20.00 of 92.00 EUR; the approval was reversed"
+    assert browser.state().body["state"] == ("expired" if minutes else "open")
+
+
+def test_a_wallets_own_page_that_granted_all_is_approved(shop: Shop, acquirer: StubProcess) -> None:
+    browser, order = opened_elsewhere(shop)
+    store.complete_payment(order, approve(Money(TOTAL, "EUR")))
+    assert (payments()[0].status, browser.state().body["state"]) == (Status.APPROVED, "done")
+
+
+def test_a_part_that_is_granted_after_the_checkouts_end_is_given_back(asking: Shop, acquirer: StubProcess) -> None:
+    ThreeDSecureConfiguration.objects.update(challenge_indicator="04")
+    browser = opened(asking)
+    pass_minutes(28)
+    shopper = Shopper.of(browser.pay(**(CHALLENGED | {"card__number": HALF})))
+    pass_minutes(3)
+    shopper.enter()
+    assert (payments()[0].status, standing(acquirer)) == (Status.PENDING, 46)
+    expire_due_suspensions()
+    recover_after(60)
+    assert (payments()[0].status, payments()[0].result_code, standing(acquirer)) == (Status.DECLINED, TOO_LITTLE, 0)
+    assert not Suspension.objects.exists()
+
+
 def approve(amount: Money) -> Approved:
     reply = AcquirerReply(code="000.100.110", approved=amount, connector_tx_id="elsewhere")
     return Approved(reply=reply, at=clock.real_now())
 
 
-def test_a_tokens_limit_counts_the_rest_and_not_the_whole_amount_again(shop: Shop, acquirer: StubProcess) -> None:
-    _, secret = shop.issue(limits=TokenLimits(day_amount=Decimal(140)))
-    api = Api(token=secret, entity=shop.channel.entity_id)
+def limited(shop: Shop, **limits: Decimal) -> tuple[Api, Callable[[], Decimal]]:
+    """A client whose token has limits, and what it has moved."""
+    token, secret = shop.issue(limits=TokenLimits(**limits))
+    return Api(token=secret, entity=shop.channel.entity_id), lambda: token_limits.sum_recent_moves(token.pk, "EUR")
+
+
+def test_a_tokens_limit_counts_what_each_part_was_granted(shop: Shop, acquirer: StubProcess) -> None:
+    api, moved = limited(shop, day_amount=TOTAL)
     browser = opened(shop)
     path = f"/v1/checkouts/{browser.checkout}/payment"
     assert api.post(path, CARD | {"card.number": HALF}).code == HELD
+    assert moved() == 46
+    assert api.post(path, CARD | {"card.number": HALF}).code == HELD
+    assert moved() == 46, "the same card is told what it holds, and counted once"
     assert api.post(path, CARD).code == "000.100.112"
+    assert moved() == TOTAL
+    assert opened(shop, amount="0.01").checkout
+    small = opened(shop, amount="0.01")
+    assert api.post(f"/v1/checkouts/{small.checkout}/payment", CARD).status == 403
+
+
+def test_a_tokens_limit_counts_what_may_still_be_taken(shop: Shop, acquirer: StubProcess) -> None:
+    api, moved = limited(shop, day_amount=TOTAL)
+    browser = opened(shop)
+    path = f"/v1/checkouts/{browser.checkout}/payment"
+    acquirer.control.steer(kinds=["submit"], silent_after=1)
+    api.post(path, CARD | {"card.number": HALF})
+    assert moved() == TOTAL, "nobody knows yet what was granted"
+    acquirer.control.steer()
+    recover_after(60)
+    assert moved() == 46
+    acquirer.control.steer(kinds=["void"], silent_before=1)
+    release(browser)
+    recover_after(2.0)
+    assert moved() == 46, "it is given back, and may be held still"
+    acquirer.control.steer()
+    recover_after(60)
+    assert moved() == 0
+    assert api.post(path, CARD).code == "000.100.112"
+    assert moved() == TOTAL
+
+
+def test_a_tokens_limit_of_one_payment_is_that_of_the_rest(shop: Shop, acquirer: StubProcess) -> None:
+    api, _moved = limited(shop, amount=Decimal(50), day_amount=Decimal(50))
+    browser = opened(shop)
+    path = f"/v1/checkouts/{browser.checkout}/payment"
+    assert api.post(path, CARD).status == 403
+    browser.pay(card__number=HALF)
+    assert api.post(path, CARD).code == "000.100.112"
+    assert standing(acquirer) == TOTAL
+
+
+def test_no_more_than_the_rest_that_a_limit_was_checked_for_is_asked_for(
+    shop: Shop, acquirer: StubProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The part is given back between the look at the limit and the payment."""
+    api, moved = limited(shop, day_amount=Decimal(50))
+    browser = opened(shop)
+    browser.pay(card__number=HALF)
+    pay = payment_attempts.pay_checkout
+
+    def given_back_meanwhile(row: Checkout, submission: payment_attempts.CheckoutSubmission) -> Payment:
+        release(browser)
+        recover_after(2.0)
+        return pay(row_of(browser), submission)
+
+    monkeypatch.setattr(payment_attempts, "pay_checkout", given_back_meanwhile)
+    refused = api.post(f"/v1/checkouts/{browser.checkout}/payment", CARD)
+    assert (refused.code, Payment.objects.count(), moved()) == ("800.120.402", 1, 0)
+    assert standing(acquirer) == 0
 
 
 def test_giving_back_has_the_limit_of_the_forms_other_requests(shop: Shop, acquirer: StubProcess) -> None:
@@ -834,6 +985,13 @@ def test_a_link_that_is_paid_once_is_not_paid_by_another_shopper_while_a_part_is
     assert theirs.pay().code == "800.120.402"
     mine.pay(card__number=DECLINED)
     assert theirs.pay().code == "800.120.402", "the part is held beside the declined rest"
+    Payment.objects.update(means_fingerprint=None)
+    mine.pay(card__number=HALF)
+    release(mine)
+    Payment.objects.filter(pk=payments()[-1].pk).update(status=Status.DECLINED)
+    assert theirs.pay().code == "800.120.402", "the earlier part may be held still"
+    Payment.objects.filter(pk=payments()[-1].pk).update(status=Status.IN_DOUBT)
+    recover_after(2.0)
     assert mine.pay().body["state"] == "done"
     settle()
     assert standing(acquirer) == TOTAL

@@ -13,9 +13,10 @@ from typing import ClassVar
 
 from django.db.models import QuerySet
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from gateway.models import Merchant, Payment, Status
+from gateway.core import clock
+from gateway.models import Merchant, OpenPayment, Payment, Status
 from gateway.payments import held_parts
 from gateway.payments.shopper_return import expire_due_suspensions
 from tests.model.books import APPROVED, OVER
@@ -26,6 +27,8 @@ from tests.support.recovery import recover_after
 from tests.support.shopper import Browser, open_checkout
 
 HELD, NOT_FOUND = "000.200.000", "200.300.404"
+NO_AMOUNT, MAX_CENTS = "200.300.404", 999_999_999_999
+IN_DOUBT, BUSY = "000.200.001", "800.120.402"
 MOST_PARTS = 3
 HELD_MINUTES, OPEN_MINUTES = 15, 30
 FOLLOWED_BY = {"DB": "RF", "PA": "CP"}
@@ -33,11 +36,15 @@ FOLLOWED_BY = {"DB": "RF", "PA": "CP"}
 
 @dataclass(slots=True, kw_only=True)
 class PartBooks:
-    """What a careful bookkeeper knows of one checkout, in cents. ``held``: what each card holds, by its name; ``paid``:
-    what of each payment may still be captured or refunded; ``touched``: the minute of the last attempt."""
+    """What a careful bookkeeper knows of one checkout, in cents. ``held``: what each card holds, by its name;
+    ``returning``: places of the parts, oldest first, that are being given back and not confirmed; ``last``: the place
+    of the last of them; ``paid``: what of each payment may still be captured or refunded; ``touched``: the minute of
+    the last attempt."""
 
     total: int
     held: list[tuple[str, int]] = field(default_factory=list)
+    returning: list[int] = field(default_factory=list)
+    last: int = 0
     paid: list[int] = field(default_factory=list)
     minute: int = 0
     touched: int = 0
@@ -50,6 +57,8 @@ class PartBooks:
     def state(self) -> str:
         if self.paid:
             return "done"
+        if self.returning:
+            return "processing"
         return "expired" if self.minute >= OPEN_MINUTES else "open"
 
     def pay(self, card: str) -> str:
@@ -58,6 +67,8 @@ class PartBooks:
             return ""
         if self.paid:
             return APPROVED
+        if self.returning:
+            return IN_DOUBT if self.last in self.returning else BUSY
         if card in dict(self.held):
             return HELD
         self.touched = self.minute
@@ -75,12 +86,19 @@ class PartBooks:
         self.held = [("", cents) for _, cents in self.held]
 
     def give_back(self) -> None:
-        self.held = []
+        self.returning = list(range(len(self.held)))
+        self.last, self.held = len(self.held) - 1, []
+
+    def confirm(self, place: int | None = None) -> None:
+        """The acquirer has taken back the part at ``place``, or all of them."""
+        self.returning = [one for one in self.returning if place is not None and one != place]
 
     def pass_time(self, minutes: int, *, timer: bool) -> None:
         self.minute += minutes
-        if timer and self.minute >= min(self.touched + HELD_MINUTES, OPEN_MINUTES):
+        if timer and not self.paid and self.minute >= min(self.touched + HELD_MINUTES, OPEN_MINUTES):
             self.give_back()
+        if timer:
+            self.confirm()
 
 
 class PartMachine(RuleBasedStateMachine):
@@ -97,6 +115,7 @@ class PartMachine(RuleBasedStateMachine):
     @initialize(kind=st.sampled_from(["DB", "PA"]), cents=AMOUNTS)
     def begin(self, kind: str, cents: int) -> None:
         Merchant.objects.update(clock_offset=timedelta(0))
+        recover_after(3_600.0)  # what the sequence before has left
         self.kind, self.books = kind, PartBooks(total=cents)
         self.browser: Browser = open_checkout(self.api, paymentType=kind, amount=text(cents))
 
@@ -112,10 +131,13 @@ class PartMachine(RuleBasedStateMachine):
         answer = self.browser.pay(card__number=CARDS[card])
         self._note(f"pay {card}", answer, code)
         assert answer.code == (code or NOT_FOUND), "\n".join(self.told)
-        self._compare(answer)
+        if code:
+            self._compare(answer)
+        else:
+            assert answer.body["state"] == "expired", "\n".join(self.told)
 
-    @rule()
-    def release(self) -> None:
+    @rule(is_confirmed=st.sampled_from([True, True, False]))
+    def release(self, is_confirmed: bool) -> None:
         answer = self.browser.release()
         is_open = self.books.minute < OPEN_MINUTES
         self._note("release", answer, "")
@@ -123,8 +145,22 @@ class PartMachine(RuleBasedStateMachine):
         if not (is_open and self.books.held):
             return
         assert answer.body["state"] == "processing", "\n".join(self.told)
-        assert recover_after(2.0).settled == len(self.books.held), "\n".join(self.told)
         self.books.give_back()
+        self.returned = list(OpenPayment.objects.order_by("payment__created_at", "pk").values_list("pk", flat=True))
+        if is_confirmed:
+            assert recover_after(2.0).settled == len(self.books.returning), "\n".join(self.told)
+            self.books.confirm()
+
+    @precondition(lambda self: hasattr(self, "books") and self.books.returning)
+    @rule(which=st.integers(0, 9))
+    def confirm(self, which: int) -> None:
+        """The acquirer answers about one of the parts that are being given back."""
+        place = self.books.returning[which % len(self.books.returning)]
+        OpenPayment.objects.exclude(pk=self.returned[place]).update(recover_at=clock.real_now() + timedelta(hours=1))
+        assert recover_after(2.0).settled == 1, "\n".join(self.told)
+        OpenPayment.objects.update(recover_at=clock.real_now())
+        self.books.confirm(place)
+        self.told.append(f"part {place} is taken back")
 
     @rule(minutes=st.sampled_from([1, 5, 10, 14, 16]), timer=st.booleans())
     def pass_time(self, minutes: int, timer: bool) -> None:
@@ -146,6 +182,8 @@ class PartMachine(RuleBasedStateMachine):
         cents = max(1, SIZES[size](left))
         answer = self.api.follow(made[place].id.hex, kind, text(cents))
         code = (APPROVED if cents <= left else OVER[kind]) if self.books.paid else "700.400.570"
+        if cents > MAX_CENTS:
+            code = NO_AMOUNT
         self._note(f"{kind} {cents} of {left}", answer, code)
         assert answer.code == code, "\n".join(self.told)
         if code == APPROVED:

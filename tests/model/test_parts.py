@@ -14,7 +14,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from gateway.models import Channel
 from tests.model.books import APPROVED, OVER
 from tests.model.machine import SIZES
-from tests.model.parts import FOLLOWED_BY, HELD, PartBooks, PartMachine
+from tests.model.parts import BUSY, FOLLOWED_BY, HELD, IN_DOUBT, PartBooks, PartMachine
 from tests.support.fixtures import Shop
 
 SEQUENCES, STEPS = 40, 10
@@ -52,7 +52,13 @@ def test_what_random_sequences_may_miss_is_compared_in_a_fixed_one(shop: Shop, k
         machine.pay(card, True)
         machine.all_or_nothing()
     machine.follow(0, "half")
-    machine.release()
+    machine.release(is_confirmed=False)
+    machine.all_or_nothing()
+    machine.pay("plain", True)
+    machine.confirm(1)  # the last one
+    machine.all_or_nothing()
+    machine.pay("plain", True)
+    machine.confirm(0)
     machine.pay("half", True)
     machine.pay("plain", True)
     machine.all_or_nothing()
@@ -60,6 +66,7 @@ def test_what_random_sequences_may_miss_is_compared_in_a_fixed_one(shop: Shop, k
         for size in SIZES:
             machine.follow(place, size)
     machine.all_or_nothing()
+    assert machine.tally.keys() >= {f"pay {code}" for code in (APPROVED, HELD, IN_DOUBT, BUSY)}
     follow_up = FOLLOWED_BY[kind]
     assert machine.tally.keys() >= {f"{follow_up} {code}" for code in (APPROVED, OVER[follow_up], "700.400.570")}
 
@@ -74,4 +81,4 @@ def test_the_model_holds_three_parts_at_most_and_gives_them_back_together() -> N
     books.pass_time(14, timer=True)
     assert books.rest == 1_150
     books.pass_time(1, timer=True)
-    assert (books.rest, books.held) == (9_200, [])
+    assert (books.rest, books.held, books.returning) == (9_200, [], [])

@@ -50,7 +50,7 @@ export async function submit(view, part) {
 export function commonFields(view) {
   const action = view.place.getAttribute("action");
   /** @type {Fields} */
-  const fields = browserFacts();
+  const fields = { ...browserFacts(), ...view.asked };
   if (action) fields.shopperResultUrl = new URL(action, document.baseURI).href;
   return fields;
 }
@@ -82,6 +82,8 @@ export async function follow(view, part, sending, repeat) {
   if (wrong.length && part.refuse && part.refuse(wrong)) return view.setBusy(null, false);
   if (body.state === "done" && ownReturn(view)) return closeWindow(part), view.leave(ownReturn(view));
   if (body.state === "done" && SUCCESS.test(code)) return view.end("done", view.t(view.checkout.registration ? "saved" : "paid"));
+  // What is refused for its fields says nothing of the state.
+  if (view.givenBack && status === 200 && body.state === "open" && !body.held) return closeWindow(part), view.givenBack();
   if (body.held && WAITING.test(code)) return closeWindow(part), view.options.again?.();
   if (body.state === "open" && WAITING.test(code)) return back(view, part, "error", view.t("stopped"), "stopped");
   wrong.forEach((one) => complain(`${one.name}: ${one.message}`));

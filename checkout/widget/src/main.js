@@ -8,7 +8,7 @@ import { gateway, textsWithout } from "./server.js";
 import * as shared from "./shared.js";
 import { baseOf, checkoutOf, complain, pageOptions, warn } from "./start.js";
 import { localeOf, speech } from "./texts.js";
-import { checkAmount, endOfTime, makeView, newContainer, noBrands, paidBefore } from "./view.js";
+import { endOfTime, makeView, newContainer, noBrands, paidBefore } from "./view.js";
 /** @import { More } from "./later.js" */
 /** @import { CardPart, Checkout, Config, Part, View, Words } from "./types.js" */
 
@@ -66,7 +66,7 @@ function checkLocale(options, taken) {
   }
 }
 
-// What is wrong with the page is said by the second script, which right pages need not load for it.
+// What is wrong with the page is said by the second script, which right pages need not load for it. So is what is rare.
 /** @param {string} base @param {(more: More) => unknown} say */
 const explain = (base, say) => void loadMore(base).then(say).catch((fault) => complain(fault.message));
 
@@ -193,7 +193,8 @@ function configure(view, config, card, codes, options, nested, more) {
     card.remove();
     card = null;
   }
-  if (!view.parts.length) {
+  // While a part is held, a form without cards says so.
+  if (!view.parts.length && !config.held) {
     complain(`None of data-brands="${codes.join(" ")}" is offered in this checkout.`);
     return noBrands(view);
   }
@@ -214,7 +215,9 @@ function configure(view, config, card, codes, options, nested, more) {
     explain(view.base, (second) => view.over || second.showMistakes(faults, Boolean(nested)));
   }
   if (more && config.held) more.offerRest(view, config.held, pressed);
-  else checkAmount(view);
+  else if (options.checkout && Number(options.checkout.amount) !== Number(config.checkout.amount)) {
+    explain(view.base, (second) => view.over || second.checkAmount(view));
+  }
   if (view.configured) view.configured();
   callPage("onReady", view.parts.map((part) => part.container));
 }
@@ -262,18 +265,12 @@ async function begin() {
 }
 
 // A page that the browser kept and shows again: what stood still may have been paid or have run out.
-addEventListener("pageshow", async (event) => {
-  if (!event.persisted) return;
-  for (const { view } of drawn) {
-    if (view.over || !view.gateway) continue;
+addEventListener("pageshow", (event) => {
+  if (event.persisted) drawn.forEach(({ view }) => {
+    if (view.over || !view.gateway) return;
     view.setBusy(null, false);
-    view.sheets.forEach((sheet) => sheet.close("done"));
-    const state = await view.gateway.state().catch(() => null);
-    if (!state) continue;
-    if (state.status === 404 || state.body.state === "expired") view.expire();
-    else if (state.body.state === "done") paidBefore(view);
-    else view.setSecondsLeft(/** @type {number} */ (state.body.secondsLeft));
-  }
+    explain(view.base, (more) => more.showAgain(view));
+  });
 });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () =>
   drawn.forEach(({ view }) => {

@@ -301,6 +301,10 @@ export interface View {
   /** Where there are several ways to pay: what is offered after a decline of one. */
   another?(refused: Part, key: string): NoteAction | null;
   configured?: (() => void) | null;
+  /** What is sent with every attempt, beside what the shopper fills in. */
+  asked?: Fields;
+  /** Of a form that asks for the rest of an amount: say that what was held is given back. */
+  givenBack?: () => void;
   pressing?: boolean;
   leaving?: boolean;
   lost?: boolean;

@@ -2,7 +2,7 @@
 import { ICONS, h, icon, isDarkBehind } from "./dom.js";
 import { callPage } from "./options.js";
 import { gateway } from "./server.js";
-import { complain, pageOptions } from "./start.js";
+import { complain } from "./start.js";
 import { isolated } from "./texts.js";
 /** @import { Checkout, Config, Gateway, HostedField, Part, Sheet, View, ViewOptions, Words } from "./types.js" */
 
@@ -228,16 +228,4 @@ export function newContainer(part) {
 export function noBrands(view) {
   view.end("error", view.t("noBrands"));
   view.error("brands", view.t("noBrands"));
-}
-
-// The amount the page shows must be the one that is charged.
-/** @param {View} view */
-export function checkAmount(view) {
-  const { checkout } = pageOptions();
-  const charged = view.config.checkout.amount;
-  if (!checkout || checkout.amount === undefined || !charged || Number(checkout.amount) === Number(charged)) return true;
-  complain(`widgetOptions.checkout.amount is ${checkout.amount}, the checkout's amount is ${charged}.`);
-  view.say("error", view.t("amountChanged"), null, true);
-  view.error("amount", view.t("amountChanged"), { page: String(checkout.amount), checkout: charged });
-  return false;
 }

@@ -1,8 +1,9 @@
 // Fast checkout: buttons before there is a checkout. The page's createCheckout makes one when a button is pressed.
 import {
-  back, checkAmount, commonFields, complain, follow, freshId, gateway, h, makeView, newContainer, pageOptions,
+  back, commonFields, complain, follow, freshId, gateway, h, makeView, newContainer, pageOptions,
   shopperParameters, warn,
 } from "../shared.js";
+import { checkAmount } from "./amount.js";
 import { pressWallet, walletButton } from "./wallets.js";
 import { SHEET_OF } from "./wishes.js";
 /** @import { Field, OtherBrand, Part, View, ViewOptions, Words } from "../types.js" */

@@ -2,6 +2,9 @@
 import { endOfTime, h, isolated, wait } from "../shared.js";
 /** @import { Held, View } from "../types.js" */
 
+/** @type {Set<View>} */
+const offering = new Set();
+
 // `pressed`: the forms are drawn anew for it, after a press. Then it is read out and gets the focus.
 /** @param {View} view @param {Held} held @param {boolean} pressed */
 export function offerRest(view, held, pressed) {
@@ -16,6 +19,11 @@ export function offerRest(view, held, pressed) {
     h("div", {}, lines.map((line) => h("p", { class: "wpwl-held-line" }, line))),
     h("button", { type: "button", class: "wpwl-button wpwl-button-small", onclick: () => giveBack(view) }, t("giveBack")));
   view.body.before(offer);
+  // Nobody is charged more than this form says: the part may have been given back meanwhile.
+  view.asked = { "held.rest": held.rest };
+  view.givenBack = () => tellAll(view);
+  offering.forEach((one) => one.over && offering.delete(one));
+  offering.add(view);
   if (!pressed) return;
   view.announce(lines.join(" "));
   offer.focus();
@@ -31,6 +39,15 @@ async function giveBack(view) {
   if (state.status === 404 || state.body.state === "expired") return view.expire();
   if (state.body.state !== "open") return endOfTime(view);
   if (state.body.held) return view.say("error", view.t("tryAgainLater"));
+  tellAll(view);
+}
+
+// Every form of the page asks for the rest. The one that was pressed comes last: it gets the focus.
+/** @param {View} view */
+const tellAll = (view) => [...offering].filter((one) => one !== view && !one.over).concat(view).forEach(sayGivenBack);
+
+/** @param {View} view */
+function sayGivenBack(view) {
   const { again } = view.options;
   view.root.querySelector(".wpwl-held")?.remove();
   view.end("done", view.t("givenBack"));

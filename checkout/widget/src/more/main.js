@@ -3,11 +3,13 @@ import { addMoreRules } from "../shared.js";
 import { bankPart, redirectPart, virtualPart } from "./means.js";
 import { walletPart } from "./wallets.js";
 /** @import { OtherBrand, View } from "../types.js" */
+export { checkAmount } from "./amount.js";
 export { arrange, awaitProviders } from "./arrange.js";
 export { explainBase, explainMissing, explainNested, showMistakes } from "./explain.js";
 export { fastCheckout } from "./fast.js";
 export { offerRest } from "./held.js";
 export { savedPart } from "./saved.js";
+export { showAgain } from "./kept.js";
 export { frameSheet, windowClosed } from "./sheet.js";
 
 addMoreRules(MORE_RULES);
