@@ -273,7 +273,7 @@ def test_an_erased_file_says_so_everywhere(case: Chargeback, clara: Client, shop
     for language, word in (("en", ": erased"), ("de", ": gelöscht"), ("fr", " : effacé")):
         page = clara.get(f"{LIST}{case.pk}/change/", headers={"accept-language": language}).content.decode()
         for one, kind in ((photo, "image/png"), (letter, "application/pdf")):
-            assert f"{kind}{word}" in page.replace("\u202f", " ").replace("\xa0", " ")
+            assert f"{kind}{word}" in page.replace("\N{NO-BREAK SPACE}", " ").replace("\N{NARROW NO-BREAK SPACE}", " ")
             assert f"evidence/{one.pk}/" not in page
     assert clara.get(f"{LIST}{case.pk}/evidence/{letter.pk}/").status_code == 410
     assert clara.get(f"{LIST}{case.pk}/evidence/{photo.pk}/small/").status_code == 410

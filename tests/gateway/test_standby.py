@@ -264,6 +264,16 @@ def test_lists_and_searches_of_the_back_office_are_read_from_the_standby(pair: P
         assert "search" in address or "read from a standby" in answer.content.decode(), address
 
 
+def test_the_list_of_archived_payments_is_read_from_the_standby(pair: Pair, office: Client, settings: Any) -> None:
+    """Keys and rows of one database, and within the limit of its statements' time."""
+    settings.GATEWAY_PAYMENT_HOT_DAYS = 1_095
+    with pair.watch() as sent:
+        answer = office.get("/admin/gateway/payment/", {"archived": "1"})
+    assert answer.status_code == 200
+    assert any('FROM "gateway_archivedpayment"' in one for one in sent[standby.STANDBY_ALIAS])
+    assert not any('FROM "gateway_archivedpayment"' in one for one in sent[DEFAULT_DB_ALIAS])
+
+
 def test_the_report_of_approval_rates_is_read_from_the_standby(pair: Pair, office: Client) -> None:
     cache.clear()
     address = reverse("admin:approval_rates")

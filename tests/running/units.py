@@ -314,7 +314,7 @@ def nothing_was_denied(own: Installation) -> Iterator[Row]:
         trial="nothing was denied that they need",
         done=f"the journal of all that, {len(said.splitlines())} lines, looked through for {', '.join(words)}",
         seen=", ".join(found) or "none of them",
-        fine=not found,
+        fine=bool(said.strip()) and not found,
     )
 
 

@@ -153,10 +153,10 @@ def read_list_look(asked: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 def list_view_values(asked: Mapping[str, str], names: Sequence[str], usual: Sequence[str]) -> dict[str, str]:
-    """The parameters that a view of a list is kept by: those of its address, and its columns where they are not the
-    usual ones."""
+    """The parameters that a view of a list is kept by: those of its address, with the columns that are shown where they
+    are not the usual ones."""
     own = {} if list(names) == list(usual) else {COLUMNS_PARAMETER: ",".join(names)}
-    return own | dict(asked.items())
+    return dict(asked.items()) | own
 
 
 def list_column_choices(chosen: Sequence[str], titles: Mapping[str, Any], first: str) -> list[dict[str, Any]]:

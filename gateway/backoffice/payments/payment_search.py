@@ -663,10 +663,12 @@ def find_archived_page(
             for query in each
             for key in query.order_by("-created_at", "-id").values_list("created_at", "pk")[: size + 1]
         ]
-        chosen = [pk for _at, pk in sorted(keys, reverse=True)[: size + 1]]
-        by_key = {row.pk: row for row in list_archived_payments(chosen)}
-        found = [by_key[pk] for pk in chosen if pk in by_key]
-    return _build_page(found, size)
+        chosen = sorted(keys, reverse=True)[: size + 1]
+        by_key = {row.pk: row for row in list_archived_payments([pk for _at, pk in chosen])}
+    # A payment that was brought back meanwhile is missing from the page; those after it are not.
+    last = PageCursor(at=chosen[size - 1][0], id=chosen[size - 1][1]) if len(chosen) > size else None
+    rows_shown = [by_key[pk] for _at, pk in chosen[:size] if pk in by_key]
+    return SearchPage(rows=rows_shown, after=str(last) if last is not None else "")
 
 
 _ARCHIVED_VALUES: Final = (
@@ -677,7 +679,7 @@ _ARCHIVED_VALUES: Final = (
 
 def _select_archived(scope: AccessScope, filters: PaymentFilters) -> QuerySet[ArchivedPayment]:
     """The archived payments of the filters, with what they ask for under the names that it has among payments."""
-    rows = ArchivedPayment.objects.annotate(
+    rows = ArchivedPayment.objects.using(choose_read_alias()).annotate(
         **{name: KT(f"row__{name}") for name in _ARCHIVED_VALUES},
         amount=Cast(KT("row__amount"), models.DecimalField(max_digits=14, decimal_places=2)),
     )

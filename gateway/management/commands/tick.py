@@ -56,7 +56,8 @@ def _for_ever(timers: Mapping[str, registry.Timer]) -> None:
                 log.warning("due_timers_not_read")
                 connection.close()
                 chosen = []
-            for name in chosen:
+            # The signal may come while the database is asked.
+            for name in () if told_to_end else chosen:
                 running[name] = pool.submit(_run, name)
             time.sleep(TICK_POLL_S)
 

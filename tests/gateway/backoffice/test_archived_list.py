@@ -75,6 +75,37 @@ def test_the_list_of_archived_payments_has_pages(shop: Shop, clerk: Client, monk
     assert (seen, after) == (ids[::-1], "")
 
 
+def test_a_payment_that_is_brought_back_while_the_list_is_read_hides_no_older_ones(
+    shop: Shop, clerk: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = [shop.api.pay().id for _ in range(5)][::-1]
+    later(monkeypatch)
+    monkeypatch.setattr(payment_search.find_archived_page, "__kwdefaults__", {"after": "", "size": 2})
+    read = payment_search.list_archived_payments
+    monkeypatch.setattr(payment_search, "list_archived_payments", lambda keys: read(keys)[:-1])
+    assert len(shown(clerk)) == 2
+    monkeypatch.setattr(
+        payment_search, "list_archived_payments", lambda keys: [one for one in read(keys) if one.id.hex != ids[0]]
+    )
+    page = text_of(clerk, archived="1")
+    assert ids[0] not in page.replace("-", "")
+    assert 'rel="next"' in page
+
+
+@pytest.mark.parametrize("merged", [10, 0])
+def test_a_clerk_of_one_channel_sees_the_archived_payments_of_that_channel(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, merged: int
+) -> None:
+    """Read channel by channel, and in one where there are many."""
+    monkeypatch.setattr(payment_search, "MAX_MERGED_MERCHANTS", merged)
+    second = shop.open_channel()
+    own, other = shop.api.pay().id, shop.api_of(second).pay().id
+    later(monkeypatch)
+    one = signed_in(person("one", Role.CLERK, shop.channel))
+    assert shown(one) == [own]
+    assert one.get(f"{LIST}{UUID(other)}/change/").status_code == 404
+
+
 def test_days_narrow_the_archive(shop: Shop, clerk: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     first = shop.api.pay().id
     later(monkeypatch)

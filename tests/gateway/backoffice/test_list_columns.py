@@ -16,7 +16,9 @@ from chargebacks import ledger
 from gateway.backoffice.kit import keyset
 from gateway.backoffice.kit.base import BackofficePage
 from gateway.models import SavedView
+from reporting.models import ClearingInstitute
 from tests.gateway.backoffice.test_rights import furnish
+from tests.support import settlement
 from tests.support.fixtures import BY, Shop, open_division, open_shop
 from tests.support.office import person, signed_in
 from tests.support.settlement import payment_of
@@ -68,6 +70,9 @@ def test_lists_that_pages_draw_have_ones_own_columns(furnished: Shop, label: str
     assert heads(other, address) == usual
     assert heads(client, address, cols="id,line")[0] == usual[0]
     assert len(heads(client, address, cols=",".join(own.columns))) == len(own.columns)
+
+    nothing = client.get(address, {**dict(parse_qsl(urlsplit(address).query)), "cols": "nothing"})
+    assert dict(parse_qsl(nothing.context["views"]["query"]))["cols"] == ",".join((first, *chosen))
 
     # What is kept as a view has its columns, whatever those of its reader are.
     kept = client.get(address).context["views"]["query"]
@@ -121,12 +126,26 @@ def test_disputes_are_put_in_order_page_after_page(shop: Shop, monkeypatch: pyte
         assert client.get(f"/admin/chargebacks/chargeback/?list=all&order={wrong}&after=5-x").status_code == 200
 
 
-def test_settlement_lines_are_put_in_order_and_findings_are_not(furnished: Shop) -> None:
+def test_settlement_lines_are_put_in_order_and_findings_are_not(
+    furnished: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = furnished.channel.pk.hex
+    rows = [
+        settlement.line(ClearingInstituteMerchantId=own, ConnectorTxId1=f"more-{amount}", Amount=amount)
+        for amount in ("3.00", "12.50", "9.10")
+    ]
+    settlement.take_in(settlement.csv(rows), ClearingInstitute.objects.get(key="simulated"), "more.csv")
+    monkeypatch.setattr(keyset, "KEYSET_PAGE_ROWS", 2)
     client = signed_in(person("max", "manager", furnished.merchant))
     address = follow_order(client, "/admin/reporting/settlementrecord/", "Amount")
     assert client.get(address).context["table"]["head"][2]["sorted"] == "descending"
-    amounts = [each["row"].amount for each in client.get(address).context["rows"]]
-    assert amounts == sorted(amounts, reverse=True)
+    amounts: list[Decimal] = []
+    page = address
+    while page:
+        context = client.get(page).context
+        amounts += [each["row"].amount for each in context["rows"]]
+        page = urlsplit(address).path + context["pages"].next if context["pages"].next else ""
+    assert amounts == [Decimal(text) for text in ("12.50", "9.10", "7.77", "3.00")]
     findings = client.get("/admin/reporting/settlementrecord/", {"list": "findings", "order": "-amount"})
     assert findings.status_code == 200
     assert not any(each.get("address") for each in findings.context["table"]["head"])

@@ -46,3 +46,18 @@ def test_a_tick_that_is_told_to_end_begins_nothing_more_and_lets_its_runs_finish
     monkeypatch.setattr(due_times.DueLooks, "choose_timers", choose)
     tick._for_ever({TIMER: registry.TIMERS[TIMER]})
     assert finished == [TIMER]
+
+
+@pytest.mark.usefixtures("own_handler")
+def test_a_tick_that_is_told_to_end_while_it_looks_begins_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    began: list[str] = []
+
+    def choose(_self: object, free: Mapping[str, float]) -> list[str]:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return [TIMER]
+
+    monkeypatch.setattr(tick, "TICK_POLL_S", 0.05)
+    monkeypatch.setattr(registry, "run_timer_now", began.append)
+    monkeypatch.setattr(due_times.DueLooks, "choose_timers", choose)
+    tick._for_ever({TIMER: registry.TIMERS[TIMER]})
+    assert began == []

@@ -318,7 +318,7 @@ def test_the_networks_reference_of_the_first_payment_goes_along_with_the_later_o
     assert again.code == OK, again
     one, two = host.seen("0200")
     assert one["48"] == "2204C1034202079203123"
-    assert two["48"] == "2204M1036315483296210004567"
+    assert two["48"] == "2204M1034202076315483296210004567"
     assert (one["22"], two["22"], two["25"]) == ("812", "102", "08")
 
 
