@@ -220,10 +220,10 @@ class ShopperApiView(CheckoutApiView):
         prepared = {name: reveal_text(value) for name, value in session.load_checkout_values(row).items()}
         if (held := parts.find_held_amount(row)) is not None:
             prepared["amount"] = format_amount(held.rest)
-            submission = replace(submission, max_amount=held.rest)
         token_limits.check_token_limits(limits, prepared)
         amount = Decimal(prepared["amount"]) if "amount" in prepared else None
         currency = prepared.get("currency")
+        submission = replace(submission, max_amount=amount)
         with token_limits.reserve_amount(context.admission.token, limits, amount, currency) as reservation:
             payment = payment_attempts.pay_checkout(row, submission)
             reservation.payment = payment.id

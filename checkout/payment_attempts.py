@@ -29,7 +29,7 @@ from gateway.catalogue import conditions, structures
 from gateway.catalogue.conditions.request_facts import STORED_CARD_FACT
 from gateway.catalogue.endpoints import CREATE_REGISTRATION_ENDPOINT
 from gateway.catalogue.parse import Catalogue, Parameters
-from gateway.connectors.means import Means
+from gateway.connectors.means import Card, Means
 from gateway.core import clock
 from gateway.core.money import format_amount
 from gateway.core.result_codes import CONCURRENT_UPDATE_CODE
@@ -43,6 +43,8 @@ from gateway.payments.payment_request import IdempotencyContext, PaymentRequest,
 from gateway.payments.process import ConcurrentPaymentUpdateError, process_payment
 from gateway.payments.refusal import RequestRefusedError
 from gateway.payments.request_builder import StoredMeans, build_condition_facts, build_payment_request
+from gateway.payments.step_up import STEP_UP_ATTEMPT
+from gateway.payments.stored_answer import read_private_facts
 from gateway.vault.sealing import current_vault
 
 _STORE: Final = Catalogue(
@@ -88,8 +90,11 @@ def pay_checkout(row: Checkout, submission: CheckoutSubmission) -> Payment:
             parts.check_nothing_is_given_back(row, held)
             request = _build_request(row, submission, held)
             if submission.max_amount is not None and request.money.amount > submission.max_amount:
-                # The parts whose rest was to be paid are given back since: nobody is charged more than was shown.
-                raise RequestRefusedError(CONCURRENT_UPDATE_CODE, more="what was reserved is given back: see the state")
+                # The parts whose rest was to be paid are given back since, or the amount was changed: nobody is charged
+                # more than was shown, or than was counted against a token's limits.
+                raise RequestRefusedError(
+                    CONCURRENT_UPDATE_CODE, more="the amount is more than was shown or checked: see the state"
+                )
             if held is not None and (part := parts.find_part_of_same_means(held, request)) is not None:
                 return part
             _release_transaction_id(row)
@@ -218,6 +223,8 @@ def _resolve_pending_payment(row: Checkout, latest: Payment, submission: Checkou
     """Decide about a payment that waits for its shopper. Returns it if the same means is submitted again, or if it
     turns out to be approved; None if it was withdrawn and this submission may go on. Raises RequestRefusedError while
     its result is unknown."""
+    if submission.max_amount is not None and latest.amount > submission.max_amount:
+        raise RequestRefusedError(CONCURRENT_UPDATE_CODE, more="more is being paid than the form shows: see the state")
     latest.merchant, latest.channel = row.merchant, row.channel
     request = _build_request(row, submission)
     if _is_same_attempt(latest, request):
@@ -248,7 +255,10 @@ def _is_same_attempt(latest: Payment, request: PaymentRequest) -> bool:
     if waiting is None:
         return False
     held = current_vault().open(waiting.secrets_sealed, latest.id) if waiting.secrets_sealed is not None else None
-    now = pack_one_time_secrets(request.means, request.parameters.secrets)
+    means = request.means
+    if isinstance(means, Card) and read_private_facts(latest.answer).attempt >= STEP_UP_ATTEMPT:
+        means = replace(means, cvv=None)  # that of the payment is gone with the soft decline (docs/decisions/0147)
+    now = pack_one_time_secrets(means, request.parameters.secrets)
     return (held or Secret("")) == (now or Secret(""))
 
 

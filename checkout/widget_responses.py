@@ -202,9 +202,11 @@ def _resolve_payment_state(row: Checkout, payment: Payment | None) -> tuple[str,
     if now != "open" and not is_open_for_rest:
         return now, None
     held = find_held_amount(row)
-    if is_part_in_doubt(row, held):
+    is_ended = session.is_checkout_expired(row)
+    # What is held when the checkout ends is given back by a timer: until then the shopper's money is not free.
+    if is_part_in_doubt(row, held) or (is_ended and held is not None):
         return "processing", None
-    return ("expired", None) if session.is_checkout_expired(row) else ("open", held)
+    return ("expired", None) if is_ended else ("open", held)
 
 
 def render_state(row: Checkout) -> dict[str, Any]:
@@ -248,7 +250,7 @@ def render_submission(row: Checkout, payment: Payment) -> tuple[int, dict[str, A
     """The browser's answer to its submission: the code in words, the state, the attempts, the redirect. Returns status
     and body."""
     code = resolve_result_code(payment)
-    if is_held(payment) or read_earlier_parts(payment.answer):
+    if is_held(payment) or read_earlier_parts(payment.answer) or (row.payment is not None and is_held(row.payment)):
         row = session.find_checkout(row.public_id) or row  # as it stands after this payment
     now, held = _resolve_payment_state(row, payment)
     final = payment.status in (Status.APPROVED, Status.DECLINED, Status.IN_DOUBT)

@@ -283,19 +283,20 @@ def _write_event(row: NetworkToken, changes: dict[str, Any]) -> bool:
     """Write what an event changes. False where the token or its registration was changed since it was read."""
     owner = Registration.objects.select_related("channel", "merchant").get(pk=row.registration_id)
     now = clock.merchant_now(owner.merchant)
-    before = row.status
+    # The history is written whole: what an event added since the row was read must not be lost.
+    read = {"status": row.status, "changed_at": row.changed_at}
     changes["changed_at"] = now
     changes["history"] = _add_to_history(row, changes)
     for name, value in changes.items():
         setattr(row, name, value)
     if owner.status != Registration.Status.ACTIVE:
-        return bool(NetworkToken.objects.filter(pk=row.pk, status=before).update(**changes))
+        return bool(NetworkToken.objects.filter(pk=row.pk, **read).update(**changes))
     return registrations.record_registration_change(
         owner,
         {},
         now,
         shown={"networkToken": render_network_token(row)},
-        related_change=(row, changes, {"status": before}),
+        related_change=(row, changes, read),
     )
 
 

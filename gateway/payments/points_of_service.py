@@ -50,6 +50,9 @@ def find_point_of_service(chain: Chain, payment: Payment) -> PointOfService:
     # A renewal names the first authorization, whichever member of the chain its path does.
     followed = chain.first if payment.practice == REAUTHORIZATION else chain.find(payment.referenced)
     assert followed is not None  # a chain is read whole
+    if payment.payment_type in ("CP", "RV") and followed.payment_type == "PA":
+        # They name the authorization as it stood when they began (docs/decisions/0147).
+        followed = chain.authorization.find_current(before=chain.find(payment.id))
     original = find_point_of_service(chain, followed)
     if payment.payment_type == "RB":  # a payment of its own, which Mastercard relates to the one before
         point = continue_point_of_service(original, payment.practice, sent)

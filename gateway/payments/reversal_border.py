@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from typing import Final
 from uuid import UUID
 
 from gateway.connectors.capabilities import PAYOUT_TRANSFER
@@ -17,6 +18,9 @@ from gateway.models import BatchedCapture, Payment, Status
 from gateway.payments.chain_amounts import Chain
 from gateway.payments.points_of_service import find_point_of_service
 from gateway.payments.settlement_check import find_settled_payments
+
+CARD_NETWORK_CONNECTORS: Final = frozenset({"iso8583", "stripe"})
+"""Connectors whose payouts a card network passes on. The simulator takes back what it paid out (Part A, CD → RV)."""
 
 
 def is_beyond_reversal(payment: Payment, at: datetime) -> bool:
@@ -43,9 +47,11 @@ def _is_too_old(payment: Payment, at: datetime) -> bool:
 
 
 def _is_card_payout(payment: Payment) -> bool:
-    """Whether a credit pushed money to a card. The networks have no reversal of that. Source: Cybersource, Reporting
-    User Guide, "Original Credit Transaction Reports for Acquirers" (none that an acquirer can originate);
-    https://developers.tabapay.com/docs/exceptions-handling-for-push-payments (Mastercard: under no circumstances)."""
-    if payment.payment_type != "CD" or payment.means not in (Card.kind, TokenAccount.kind):
+    """Whether a credit pushed money to a card by way of a card network, which has no reversal of that. Source:
+    Cybersource, Reporting User Guide, "Original Credit Transaction Reports for Acquirers" (none that an acquirer can
+    originate); https://developers.tabapay.com/docs/exceptions-handling-for-push-payments (Mastercard: under no
+    circumstances)."""
+    is_of_network = payment.connector in CARD_NETWORK_CONNECTORS and payment.means in (Card.kind, TokenAccount.kind)
+    if payment.payment_type != "CD" or not is_of_network:
         return False
     return find_point_of_service(Chain([payment]), payment).transfer == PAYOUT_TRANSFER

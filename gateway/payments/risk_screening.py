@@ -346,7 +346,7 @@ def evaluate_approval(payment: Payment, reply: AcquirerReply) -> RiskVerdict:
     if (policy is None and not whole_only) or reply.approved is None or not result_codes.is_approved(reply.code):
         return risk.UNCHECKED_VERDICT
     verdict = risk.UNCHECKED_VERDICT
-    if policy is not None:
+    if policy is not None and payment.payment_type != "CD":  # a payout is not taken back (docs/decisions/0147)
         verdict = risk.evaluate_acquirer_checks(RuleSet(avs=policy.avs, cvv=policy.cvv), reply.avs, reply.cvv)
     if verdict.outcome is RiskOutcome.DECLINE:
         return verdict

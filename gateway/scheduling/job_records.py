@@ -23,6 +23,7 @@ from gateway.core.money import format_amount
 from gateway.models import Agreement, Channel, Merchant, Notification, Payment, Registration
 from gateway.payments.descriptors import DESCRIPTOR, resolve_default_descriptor, resolve_descriptor
 from gateway.payments.job_hooks import JOB_PREFIX, StartedJob
+from gateway.payments.network_brands import find_network_brand
 from gateway.payments.payment_means import STORABLE_MEANS
 from gateway.payments.record_only_payments import InsertRow, build_record_rows, resolve_success_code
 from gateway.payments.stored_request import drop_stored_columns, restore_sent_parameters
@@ -211,7 +212,7 @@ def start_job(
             registration,
             values,
             reference=reply.connector_tx_id or payment.id.hex,
-            brand=payment.brand,
+            brand=find_network_brand(payment),
             network_reference=parse_scheme_reference(reply.network_reference),
             link=reply.transaction_link,
             at=at,

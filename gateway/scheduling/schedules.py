@@ -21,6 +21,7 @@ from gateway.db.statement import WriteStatement
 from gateway.models import Agreement, Channel, Merchant, Payment, Registration
 from gateway.payments import agreements, registrations, store
 from gateway.payments.agreements import AGREEMENT_ID, INITIAL_TRANSACTION_ID
+from gateway.payments.network_brands import resolve_network_brand
 from gateway.payments.process import resolve_route
 from gateway.payments.refusal import RequestRefusedError
 from gateway.payments.registrations import ChangeRequest
@@ -137,7 +138,7 @@ def _resolve_job_agreement(
         reference=reference or registration.payment.hex,
         network_reference=kept.network_reference,
         link=kept.transaction_link,
-        brand=brand,
+        brand=resolve_network_brand(brand, answer),
         at=now,
     ), True
 

@@ -59,10 +59,13 @@ FROM chosen WHERE {ASKED_SQL} AND result_code <> '300.100.100' GROUP BY 1, 2
 """
 _STORED_CARD: Final = {"channel_id": "p.channel_id", "registration": "p.registration"}
 _CAUSES: Final = {
-    "has_no_other_account": "p.route IS NOT NULL AND NOT p.route ?| ARRAY['next', 'tried']",
+    # The account that was not reached stands among those that were tried.
+    "has_no_other_account": """p.route ? 'tried' AND NOT p.route ? 'next' AND NOT EXISTS (
+        SELECT 1 FROM jsonb_array_elements(p.route -> 'tried') AS way
+        WHERE (way ->> 'connector', way ->> 'account') <> (p.connector, p.acquirer_merchant_id))""",
     "scheduled": "p.answer -> 'facts' ? 'schedule'",
 }
-_TOKEN: Final = {"with_token": "p.answer -> 'resultDetails' ->> 'NetworkToken' IS NOT DISTINCT FROM 'USED'"}
+_TOKEN: Final = {"with_token": "p.answer ->> 'networkToken' IS NOT DISTINCT FROM 'USED'"}
 # Declined purchases at channels whose switch is off, by their last attempt. The order of the cases is that of causes: a
 # card that is no longer good is not declined for another reason.
 _SWITCHED_OFF: Final = f"""
@@ -79,7 +82,7 @@ SELECT CASE WHEN result_code LIKE '900.%%' THEN CASE WHEN has_no_other_account T
         WHEN {CARD_SQL} THEN CASE WHEN by_merchant AND registration IS NOT NULL AND NOT h.account_updater
             THEN 'updater' END
         WHEN by_merchant THEN CASE WHEN scheduled AND h.retry_timing = 'table' THEN 'retries' END
-        WHEN {FUNDS_SQL} AND h.partial_approvals IN ('accept', 'decline') THEN 'part' END AS way,
+        WHEN {FUNDS_SQL} AND by_shopper AND h.partial_approvals IN ('accept', 'decline') THEN 'part' END AS way,
     currency, d.channel_id, count(*), sum(amount)
 FROM deciding d JOIN gateway_channel h ON h.id = d.channel_id
 LEFT JOIN gateway_threedsecureconfiguration s ON s.channel_id = d.channel_id

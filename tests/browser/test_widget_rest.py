@@ -12,10 +12,12 @@ import pytest
 from playwright.sync_api import expect
 
 from gateway.models import Channel, Payment, Status, ThreeDSecureConfiguration
+from gateway.payments.shopper_return import expire_due_suspensions
 from tests.browser.conftest import picture
 from tests.browser.patience import PATIENCE_MS, until
 from tests.browser.widget import GOOD, Widget, checkout, held, result
 from tests.support.client import Api
+from tests.support.clock import jump
 from tests.support.fixtures import Shop
 from tests.support.recovery import recover_after
 from tests.support.shopfront import Shopfront
@@ -143,6 +145,20 @@ def test_who_pays_the_rest_too_late_is_told_and_not_charged_the_whole(
     widget.press()
     widget.lands()
     assert Payment.objects.get(status=Status.APPROVED).approved_amount == 92
+
+
+def test_after_the_end_a_form_does_not_say_that_nothing_was_charged_while_a_part_is_held(
+    collecting: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    _, widget = pay_half(collecting, site, shop_site, open_widget)
+    jump(31 * 60)
+    widget.page.evaluate(SHOW_AGAIN)
+    widget.page.wait_for_timeout(1_500)
+    expect(widget.root).not_to_contain_text("You were not charged")
+    expire_due_suspensions()
+    assert recover_after(60).settled == 1
+    widget.page.evaluate(SHOW_AGAIN)
+    expect(widget.root).to_contain_text("You were not charged", timeout=PATIENCE_MS)
 
 
 def test_a_page_that_the_browser_kept_shows_what_is_held_now(

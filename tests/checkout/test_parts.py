@@ -509,6 +509,18 @@ def test_a_part_ends_with_its_checkout(shop: Shop, acquirer: StubProcess) -> Non
     assert standing(acquirer) == 0
 
 
+def test_no_page_says_that_nothing_was_charged_while_a_part_is_held(shop: Shop, acquirer: StubProcess) -> None:
+    """Between the checkout's end and the timer that gives the part back."""
+    browser = opened(shop)
+    browser.pay(card__number=HALF)
+    pass_minutes(31)
+    state = browser.state().body
+    assert (state["state"], "held" in state, standing(acquirer)) == ("processing", False, 46)
+    expire_due_suspensions()
+    recover_after(60)
+    assert (browser.state().body["state"], standing(acquirer)) == ("expired", 0)
+
+
 def test_a_part_waits_for_the_answer_to_the_rest_beyond_its_time(shop: Shop, acquirer: StubProcess) -> None:
     """The rest's answer got lost: as long as it may be approved nothing is given back."""
     browser = opened(shop)
@@ -829,6 +841,37 @@ def test_no_more_than_the_rest_that_a_limit_was_checked_for_is_asked_for(
     refused = api.post(f"/v1/checkouts/{browser.checkout}/payment", CARD)
     assert (refused.code, Payment.objects.count(), moved()) == ("800.120.402", 1, 0)
     assert standing(acquirer) == 0
+
+
+def test_an_amount_that_is_raised_after_a_limit_was_checked_is_not_asked_for(
+    shop: Shop, acquirer: StubProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api, moved = limited(shop, day_amount=Decimal(100))
+    browser = opened(shop)
+    pay = payment_attempts.pay_checkout
+
+    def raised_meanwhile(row: Checkout, submission: payment_attempts.CheckoutSubmission) -> Payment:
+        assert shop.api.post(f"/v1/checkouts/{browser.checkout}", {"amount": "4000.00"}).status == 200
+        return pay(row, submission)
+
+    monkeypatch.setattr(payment_attempts, "pay_checkout", raised_meanwhile)
+    refused = api.post(f"/v1/checkouts/{browser.checkout}/payment", CARD)
+    assert (refused.code, Payment.objects.count(), moved()) == ("800.120.402", 0, 0)
+
+
+@pytest.mark.parametrize("card", ["the same", "another"])
+def test_a_form_that_shows_a_rest_leaves_the_challenge_of_the_whole_alone(
+    asking: Shop, acquirer: StubProcess, card: str
+) -> None:
+    """A part was given back, and another tab began to pay the whole amount."""
+    browser = opened(asking)
+    waiting = browser.pay(**CHALLENGED)
+    assert waiting.body["state"] == "action"
+    sent = CHALLENGED if card == "the same" else {}
+    refused = browser.pay(**(sent | {"held__rest": "46.00"}))
+    assert refused.code == "800.120.402"
+    assert payments()[-1].status == Status.PENDING
+    assert payments()[-1].amount == TOTAL
 
 
 def test_giving_back_has_the_limit_of_the_forms_other_requests(shop: Shop, acquirer: StubProcess) -> None:

@@ -57,7 +57,7 @@ class PartBooks:
     def state(self) -> str:
         if self.paid:
             return "done"
-        if self.returning:
+        if self.returning or (self.held and self.minute >= OPEN_MINUTES):
             return "processing"
         return "expired" if self.minute >= OPEN_MINUTES else "open"
 

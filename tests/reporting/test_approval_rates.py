@@ -27,6 +27,7 @@ from gateway.models import (
     Role,
     ThreeDSecureConfiguration,
 )
+from gateway.payments.stored_answer import PrivateFacts, TokenUse
 from reporting.approvals import alarms, figures, gains, waterfall
 from reporting.approvals.alarms import SegmentDays, compute_chance, is_fall
 from reporting.approvals.figures import BREAKDOWNS, ApprovalPeriod, SegmentFigures, compute_figures
@@ -404,14 +405,20 @@ def test_a_switch_is_told_where_it_is_off_and_not_where_it_is_on(
 def test_what_no_shopper_takes_part_in_is_not_told_to_be_challenged_or_paid_in_parts(shop: Shop) -> None:
     own = [{**OWN_CHARGE, "code": "300.100.100"}, {**OWN_CHARGE, "code": "800.100.155"}]
     own += [{"code": "300.100.100", "request": {"standingInstruction": {"mode": "REPEATED"}}}]
-    own += [{"code": "300.100.100", "request": {"transactionCategory": kind}} for kind in ("MO", "TO")]
+    own += [
+        {"code": code, "request": {"transactionCategory": kind}}
+        for kind in ("MO", "TO")
+        for code in ("300.100.100", "800.100.155")
+    ]
     write_payments(shop.channel, own)
     assert gains.list_gains(period(), waterfall.compute_waterfalls(period()), []) == []
 
 
 def test_an_acquirer_that_was_not_reached_is_told_only_where_there_was_no_other(shop: Shop) -> None:
-    alone: dict[str, Any] = {"name": "NORTH"}
-    rows = [alone, alone | {"next": [["stub", "SOUTH", "SOUTH"]]}, alone | {"tried": [{"account": "SOUTH"}]}, None]
+    own = {"connector": "simulator", "account": ""}
+    alone: dict[str, Any] = {"name": "NORTH", "tried": [own]}
+    other = {"tried": [{"connector": "stub", "account": "SOUTH"}, own]}
+    rows = [alone, alone | {"next": [["stub", "SOUTH", "SOUTH"]]}, other, {"name": "NORTH"}, None]
     write_payments(shop.channel, [{"code": "900.100.600", "route": route} for route in rows])
     (one,) = gains.list_gains(period(), waterfall.compute_waterfalls(period()), [])
     assert one.title == "Give payments a second account for when the first is not reached"
@@ -421,7 +428,7 @@ def test_an_acquirer_that_was_not_reached_is_told_only_where_there_was_no_other(
 def test_what_tokens_bring_is_measured_against_card_numbers(shop: Shop) -> None:
     """Of 400 each: 95 and 85 of 100 approved; the payments that stored their card are not among them."""
     stored = {"means": "card", "registration": identifiers.row_id()}
-    with_token = {"answer": {"resultDetails": {"NetworkToken": "USED"}}}
+    with_token = {"answer": PrivateFacts(network_token=TokenUse.USED).as_json()}
     rows = [
         {**stored, **more, **({} if n % 100 < share else {"code": "800.100.152"})}
         for more, share in ((with_token, 95), ({}, 85))

@@ -5,7 +5,7 @@ import { loadMore } from "./later.js";
 import { callPage } from "./options.js";
 import { Lost, browserFacts } from "./server.js";
 import { complain } from "./start.js";
-import { CANCELLED, MAY_OPEN, SUCCESS, WAITING, declineKey } from "./view.js";
+import { CANCELLED, MAY_OPEN, SUCCESS, WAITING, declineKey, endOfTime } from "./view.js";
 /** @import { Answer, Fields, NoteAction, NoteKind, Part, Redirect, State, View } from "./types.js" */
 
 // How long after "Pay" a lost press is repeated by itself. Later the shopper may be paying elsewhere, and presses again.
@@ -73,7 +73,7 @@ export async function follow(view, part, sending, repeat) {
   if (view.over) return;
   const { status, body } = answer;
   const code = (body.result && body.result.code) || "";
-  if (status === 404) return closeWindow(part), view.expire();
+  if (status === 404) return closeWindow(part), view.setBusy(null, false), endOfTime(view);
   if (body.redirect) return redirected(view, part, body.redirect);
   if (body.state === "processing") return follow(view, part, settled(view));
   if (body.state === "expired") return closeWindow(part), view.expire();

@@ -86,6 +86,7 @@ export function makeView(place, base, checkout, words, options) {
   // Instead of the form: nothing can be paid here any more.
   view.end = (kind, title, text) => {
     view.over = true;
+    clearTimeout(view.slow);
     view.sheets.forEach((sheet) => sheet.close("done"));
     view.frames.forEach((frame) => frame.remove());
     clock.hidden = true;
@@ -199,7 +200,10 @@ function shopAddress() {
 export async function endOfTime(view) {
   const state = await view.gateway.state().catch(() => null);
   if (view.over || view.busy) return;
-  if (state && state.body.state === "done") paidBefore(view);
+  const now = state && state.body.state;
+  if (now === "done") paidBefore(view);
+  // A part of the amount may not have been given back yet, or another tab may be paying.
+  else if (now && now !== "expired") view.later(() => endOfTime(view), 3000);
   else view.expire();
 }
 

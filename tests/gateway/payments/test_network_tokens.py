@@ -660,6 +660,22 @@ def test_an_event_that_was_told_before_changes_nothing(tokens: Shop) -> None:
     assert Notification.objects.count() == told_before
 
 
+def test_two_events_at_once_both_stand_in_the_tokens_history(tokens: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    reference = token_of(store(tokens.api)).reference
+    decide = network_tokens._list_event_changes
+
+    def overtaken(*read: Any) -> dict[str, Any]:
+        monkeypatch.setattr(network_tokens, "_list_event_changes", decide)
+        assert apply_token_event(reference, TokenEvent.REPLACED, expiry_month="05", expiry_year="2040")
+        return decide(*read)
+
+    monkeypatch.setattr(network_tokens, "_list_event_changes", overtaken)
+    assert apply_token_event(reference, TokenEvent.SUSPENDED)
+    row = NetworkToken.objects.get(reference=reference)
+    assert [one["status"] for one in row.history[-2:]] == ["ACTIVE", "SUSPENDED"]
+    assert {one["expiry"] for one in row.history[-2:]} == {"05/2040"}
+
+
 @pytest.mark.parametrize("wrong", ["another's", "without a token", "unknown"])
 def test_only_the_token_of_an_own_registration_is_changed(tokens: Shop, stranger: Shop, wrong: str) -> None:
     stored = store(tokens.api)

@@ -40,7 +40,10 @@ def test_a_debit_is_reversed_within_a_day(shop: Shop, kind: str) -> None:
 def test_a_payout_to_a_card_is_not_reversed(shop: Shop) -> None:
     """Visa's original credits and Mastercard's payment transactions are final; a funding of one is reversed."""
     sent = {"transactionBai": "AA", "transactionTti": "C07", "recipient__country": "DEU"}
+    simulated = shop.api.pay(paymentType="CD", transactionProcessingCode="PAYMENT", **sent).id
+    assert shop.api.follow(simulated, "RV").code == OK, "no network is asked by the simulator: Part A, CD and RV"
     paid = shop.api.pay(paymentType="CD", transactionProcessingCode="PAYMENT", **sent).id
+    Payment.objects.filter(pk=paid).update(connector="iso8583")
     refused = shop.api.follow(paid, "RV")
     assert (refused.status, refused.code) == (400, TOO_LATE)
     assert "pushed to a card" in refused.body["resultDetails"]["ExtendedDescription"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -26,9 +27,11 @@ from gateway.payments.risk_screening import (
     PARTIAL_APPROVAL_REFUSED_CODE,
     _is_fresh_card,
     _plan_resumed_watch,
+    evaluate_approval,
     get_reversal_reason,
     void_refused_approval,
 )
+from gateway.payments.stored_answer import ApprovalPolicy, PrivateFacts
 from gateway.risk.evaluation import RiskOutcome, RiskReason, RiskVerdict
 from tests.gateway.connectors.test_stub_connector import ASKED
 
@@ -81,6 +84,14 @@ def test_an_approval_that_is_refused_is_voided_and_answered_as_a_decline(
         details={"AcquirerResponse": "00", detail: "why; the approval was reversed"},
         received={"outcome": "approved", "takenBack": {"outcome": "voided"}},
     )
+
+
+@pytest.mark.parametrize(("kind", "outcome"), [("DB", RiskOutcome.DECLINE), ("CD", RiskOutcome.ACCEPT)])
+def test_a_payout_is_not_taken_back_for_its_address(kind: str, outcome: RiskOutcome) -> None:
+    """docs/decisions/0147: networks know no reversal of one."""
+    kept = PrivateFacts(approval_policy=ApprovalPolicy(avs={"N": "decline"}))
+    payment = Payment(payment_type=kind, amount=Decimal(10), currency="EUR", answer=kept.as_json())
+    assert evaluate_approval(payment, replace(APPROVED, avs="N")).outcome is outcome
 
 
 def test_an_approval_without_an_id_is_voided_by_what_was_known_before() -> None:

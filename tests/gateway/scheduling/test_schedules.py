@@ -390,6 +390,23 @@ def test_a_new_job_of_a_card_goes_under_its_latest_agreement(api: Api, card: str
     assert Job.objects.get(pk=started(api, card).id).agreement == made.pk
 
 
+WALLET = {
+    "paymentBrand": "WALLET1", "wallet1.source": "web", "card.cvv": None, "threeDSecure.eci": "02",
+    "threeDSecure.verificationId": "AAACAgSRBklmQCFgMpEGAAAAAAA=",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_an_agreement_of_a_wallets_card_has_the_network_of_the_card(api: Api, at_once: bool) -> None:
+    """docs/decisions/0147: the reference of the first payment is that network's."""
+    job = MONTHLY if at_once else {}
+    stored = api.pay(createRegistration="true", **WALLET, **job)
+    assert stored.status == 200, stored
+    if not at_once:
+        started(api, stored.body["registrationId"])
+    assert Agreement.objects.get().brand == "VISA"
+
+
 def test_a_job_of_a_card_without_a_reference_of_its_own_refers_to_the_payment_that_stored_it(api: Api) -> None:
     """An acquirer that stored the card has a number for that; else it is told ours."""
     known, unknown = store_card(api), store_card(api)

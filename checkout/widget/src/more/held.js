@@ -1,5 +1,5 @@
 // An amount that was approved in part: what is held, the rest to pay with another card, and the way to have it given back.
-import { endOfTime, h, isolated, wait } from "../shared.js";
+import { h, isolated, paidBefore, wait } from "../shared.js";
 /** @import { Held, View } from "../types.js" */
 
 /** @type {Set<View>} */
@@ -37,8 +37,9 @@ async function giveBack(view) {
   if (view.over) return;
   view.setBusy(null, false);
   if (state.status === 404 || state.body.state === "expired") return view.expire();
-  if (state.body.state !== "open") return endOfTime(view);
-  if (state.body.held) return view.say("error", view.t("tryAgainLater"));
+  if (state.body.state === "done") return paidBefore(view);
+  // It is still being given back, or another tab pays the rest.
+  if (state.body.state !== "open" || state.body.held) return view.say("error", view.t("tryAgainLater"));
   tellAll(view);
 }
 

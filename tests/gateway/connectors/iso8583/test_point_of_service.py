@@ -54,6 +54,20 @@ def pay_with(shop: Shop, registration: str, kind: str = "PA", **more: str) -> An
     return answer
 
 
+@pytest.mark.parametrize("practice", ["INCREMENTAL_AUTH", "REAUTHORIZATION"])
+def test_what_follows_a_capture_says_what_the_capture_said(shop: Shop, host: IsoHost, practice: str) -> None:
+    """Whichever authorization of the chain its path names."""
+    held = pay(shop, "PA")
+    more = shop.api.follow(held.id, "PA", "92.00", standingInstruction__industryPractice=practice)
+    assert more.code == OK, more
+    named = held.id if practice == "REAUTHORIZATION" else more.id
+    captured = shop.api.follow(named, "CP", "20.00")
+    for kind in ("RV", "RF"):
+        assert shop.api.follow(captured.id, kind, "5.00").code == OK
+    said = of(host.seen("0220")[0])
+    assert (of(host.seen("0400")[0]), of(host.seen("0200")[0])) == (said, said)
+
+
 def test_follow_ups_repeat_how_the_payment_came_about(shop: Shop, host: IsoHost) -> None:
     """Clearing and reversals repeat the authorization's DE22, DE25, initiator and the network's reference."""
     held = pay_with(shop, store_card(shop), **MERCHANTS)
