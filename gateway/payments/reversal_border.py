@@ -20,7 +20,8 @@ from gateway.payments.points_of_service import find_point_of_service
 from gateway.payments.settlement_check import find_settled_payments
 
 CARD_NETWORK_CONNECTORS: Final = frozenset({"iso8583", "stripe"})
-"""Connectors whose payouts a card network passes on. The simulator takes back what it paid out (Part A, Basic payment: CD, RV)."""
+"""Connectors whose payouts a card network passes on. The simulator takes back what it paid out: Part A, Basic payment
+(an RV may follow a CD)."""
 
 
 def is_beyond_reversal(payment: Payment, at: datetime) -> bool:
