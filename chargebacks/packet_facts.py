@@ -44,7 +44,7 @@ def list_packet_sections(
         first = disputed if disputed.chain == disputed.id else Payment.objects.get(pk=disputed.chain)
         sections: list[PacketSection] = [
             ("The chargeback", _list_chargeback_rows(case)),
-            ("The payment", _list_payment_rows(disputed, first)),
+            ("The payment", _list_payment_rows(case, disputed, first)),
             ("What was known when it was made", describe_disputed_payment(disputed)),
         ]
         if receipts := _list_receipt_rows(first):
@@ -110,12 +110,12 @@ def _list_chargeback_rows(case: Chargeback) -> list[tuple[str, str]]:
     ]
 
 
-def _list_payment_rows(disputed: Payment, first: Payment) -> list[tuple[str, str]]:
+def _list_payment_rows(case: Chargeback, disputed: Payment, first: Payment) -> list[tuple[str, str]]:
     card = disputed.answer.get("card", {}) or first.answer.get("card", {})
     return [
         ("Amount", f"{format_amount(disputed.amount)} {disputed.currency}"),
         ("When", f"{disputed.created_at:%Y-%m-%d %H:%M:%S} UTC"),
-        ("Brand", disputed.brand),
+        ("Brand", case.brand or disputed.brand),  # the network of a wallet's card
         ("Card", f"ending in {card['last4Digits']}" if card.get("last4Digits") else "none"),
         ("Order", choose_order_number(disputed, first) or "none"),
         ("Invoice", first.merchant_invoice_id or "none"),
