@@ -203,7 +203,7 @@ export async function endOfTime(view) {
   const now = state && state.body.state;
   if (now === "done") paidBefore(view);
   // A part of the amount may not have been given back yet, or another tab may be paying.
-  else if (now && now !== "expired") view.later(() => endOfTime(view), 3000);
+  else if (now === "processing" || now === "action") view.later(() => endOfTime(view), 3000);
   else view.expire();
 }
 
