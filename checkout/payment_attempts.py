@@ -90,8 +90,8 @@ def pay_checkout(row: Checkout, submission: CheckoutSubmission) -> Payment:
             parts.check_nothing_is_given_back(row, held)
             request = _build_request(row, submission, held)
             if submission.max_amount is not None and request.money.amount > submission.max_amount:
-                # The parts whose rest was to be paid are given back since, or the amount was changed: nobody is charged
-                # more than was shown, or than was counted against a token's limits.
+                # Held parts were released since the form was shown, or the checkout's amount was raised: never charge
+                # more than the shopper saw, or than the token's limits were checked for.
                 raise RequestRefusedError(
                     CONCURRENT_UPDATE_CODE, more="the amount is more than was shown or checked: see the state"
                 )

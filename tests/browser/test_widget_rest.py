@@ -127,7 +127,7 @@ def test_who_pays_the_rest_too_late_is_told_and_not_charged_the_whole(
     assert recover_after(2.0).settled == 1
     widget.ready().fill(GOOD)
     expect(widget.pay).to_contain_text(f"Pay {PART}")
-    # A field that the gateway refuses is told; nothing is said of the part.
+    # An invalid field shows its error, and the message about the held part stays as it was.
     wrong = {"state": "open", "result": {"code": "200.300.404", "parameterErrors": [{"name": "card.cvv"}]}}
     widget.page.route(
         re.compile("/payment$"), lambda route: route.fulfill(status=400, json=wrong, headers=CORS), times=1

@@ -223,7 +223,7 @@ def _render_account_update(row: Registration) -> dict[str, Any] | None:
 
 
 def _render_token_history(token: NetworkToken | None) -> list[dict[str, Any]]:
-    """What the card network gave and told of a token, newest first."""
+    """The history of a network token: provisioned, suspended, resumed, renewed, deleted; newest first."""
     return [
         {
             "at": datetime.fromisoformat(one["at"]),

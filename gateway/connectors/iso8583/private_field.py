@@ -168,7 +168,7 @@ https://developer.hipay.com/payment-fundamentals/essentials/eci. Mastercard has 
 
 VISA_RECURRING_ECI: Final = "02"
 VISA_RECURRING_COUNTRIES: Final = frozenset({"US", "CA"})
-"""Where Visa has an ECI of its own for recurring payments; elsewhere they are as online payments (07). Source: Visa's
+"""Countries in which a recurring Visa payment has the ECI 02; in all others 07, as for online payments. Source: Visa's
 field 60.8, quoted by https://developer.cybersource.com/docs/cybs/en-us/platform/relnote/all/na/rn-2026-06-12/
 rn-fixed-issues.html. Of other payments that a merchant initiates no value was found."""
 
