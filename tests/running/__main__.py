@@ -18,8 +18,8 @@ from pathlib import Path
 
 from tests.running.cluster_trials import CLUSTER_TRIALS, try_cluster
 from tests.running.live import a_live_start
-from tests.running.machines import missing_tools, run_inside
-from tests.running.patroni import PROGRAMS, newest_binaries
+from tests.running.machines import is_inside, missing_tools, run_inside
+from tests.running.patroni import PROGRAMS, install_patroni, newest_binaries
 from tests.running.servers import Cluster
 from tests.running.site import PROXIES, Site, chosen_proxy
 from tests.running.trials import TRIALS, Row, Stage, Trial
@@ -36,6 +36,9 @@ def main() -> int:
     parser.add_argument("--units", action="store_true", help="the systemd units, booted in a container (root only)")
     parser.add_argument("--only", default="", help="the trials in whose names this stands")
     parser.add_argument("--ttl", type=int, default=7, help="with --cluster: Patroni's ttl, seconds")
+    parser.add_argument(
+        "--patroni", type=Path, metavar="FOLDER", help="with --cluster: another Patroni than docs/running/patroni.txt's"
+    )
     parser.add_argument("--markdown", action="store_true", help="print the table as docs/running.md has it")
     parser.add_argument("--keep", action="store_true", help="keep the folder with all logs")
     options = parser.parse_args()
@@ -52,7 +55,7 @@ def main() -> int:
         if why := missing_for_cluster():
             sys.stdout.write(f"Skipped, there can be no cluster here: {why}\n")
             return 0
-        code = run_inside("tests.running", sys.argv[1:])
+        code = _run_cluster_inside(options.patroni)
         if code is not None:
             return code
     proxy = chosen_proxy(options.proxy)
@@ -66,7 +69,7 @@ def main() -> int:
         if options.units:
             found = try_units(folder)
         elif options.cluster:
-            found = try_cluster(folder, options.seconds, options.ttl, options.only)
+            found = try_cluster(folder, options.seconds, options.ttl, options.only, options.patroni)
         else:
             found = _all(folder, proxy, options.seconds, trials, live=options.only in a_live_start.__name__)
         for row in found:
@@ -102,6 +105,16 @@ def _all(folder: Path, proxy: str, seconds: float, trials: Sequence[Trial], *, l
     finally:
         site.stop()
         cluster.stop()
+
+
+def _run_cluster_inside(patroni: Path | None) -> int | None:
+    """:func:`run_inside`, with Patroni installed before: inside there is no way to a package index."""
+    if is_inside():
+        return None
+    with tempfile.TemporaryDirectory(prefix="tollhouse-patroni-") as made:
+        Path(made).chmod(0o755)
+        programs = patroni.resolve() if patroni else install_patroni(Path(made) / "venv")
+        return run_inside("tests.running", [*sys.argv[1:], "--patroni", str(programs)])
 
 
 def missing_for_cluster() -> str:

@@ -212,10 +212,10 @@ CLUSTER_TRIALS: Final = (*(trial.name for trial in TRIALS), READING)
 """The names of the trials, in their order."""
 
 
-def try_cluster(folder: Path, seconds: float, ttl_s: int, only: str = "") -> Iterator[Row]:
-    """All trials in turn, each on a whole cluster."""
+def try_cluster(folder: Path, seconds: float, ttl_s: int, only: str, patroni: Path) -> Iterator[Row]:
+    """All trials in turn, each on a whole cluster. ``patroni``: the folder of its programs."""
     make_bridge()
-    cluster = PatroniCluster(folder, ttl_s)
+    cluster = PatroniCluster(folder, ttl_s, patroni)
     site = ClusterSite(folder, cluster)
     try:
         cluster.start()

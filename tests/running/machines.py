@@ -42,9 +42,14 @@ def missing_tools(programs: Sequence[str] = ()) -> str:
     return ""
 
 
+def is_inside() -> bool:
+    """Whether this program runs within the network of :func:`run_inside`."""
+    return bool(os.environ.get(INSIDE))
+
+
 def run_inside(module: str, arguments: Sequence[str]) -> int | None:
     """Run this program again within a network of its own and return its exit code; None: we are inside already."""
-    if os.environ.get(INSIDE):
+    if is_inside():
         return None
     # The shell stays and collects orphans: a killed PostgreSQL would else look alive, as a zombie, to its Patroni.
     shell = ["sh", "-c", '"$@"; exit $?', "sh", sys.executable, "-m", module, *arguments]

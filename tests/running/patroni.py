@@ -21,7 +21,10 @@ from tests.running.machines import Machine
 from tests.running.servers import DATABASE, NAMES, eventually
 from tests.running.site import Process
 
-PROGRAMS: Final = ("patroni", "patronictl", "etcd", "haproxy")
+PROGRAMS: Final = ("etcd", "haproxy")
+PATRONI: Final = Path(__file__).parents[2] / "docs/running/patroni.txt"
+PYTHON: Final = "/usr/bin/python3"
+"""Debian's: the account that PostgreSQL runs as may not be able to read another."""
 DEBIAN_BINARIES: Final = Path("/usr/lib/postgresql")
 STREAMING: Final = (
     "SELECT count(*), count(*) FILTER (WHERE sync_state = 'sync') FROM pg_stat_replication"
@@ -142,14 +145,18 @@ def own_lines(text: str, name: str, address: str) -> str:
 
 
 class PatroniCluster:
-    """The three of them. Statements of :meth:`ask` go to whichever is the primary."""
+    """The three of them. ``patroni``: the folder of its programs. What :meth:`ask` is told goes to the primary."""
 
-    def __init__(self, folder: Path, ttl_s: int) -> None:
+    def __init__(self, folder: Path, ttl_s: int, patroni: Path) -> None:
         self.account: SystemUser | None = find_unprivileged_user()
         self.folder = folder / "database"
         self.ttl_s = ttl_s
         self.passwords = {name: secrets.token_hex(16) for name in ("postgres", "tollhouse", "replicator", "patroni")}
-        self.environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C.UTF-8", "TZ": "UTC"}
+        self.environment = {
+            "PATH": f"{patroni}:{os.environ.get('PATH', '/usr/bin:/bin')}",
+            "LC_ALL": "C.UTF-8",
+            "TZ": "UTC",
+        }
         found = newest_binaries()
         assert found is not None, "PostgreSQL is not installed"
         self.bin = found
@@ -230,6 +237,18 @@ class PatroniCluster:
     def give(self, path: Path) -> None:
         if self.account is not None:
             os.chown(path, self.account.uid, self.account.gid)
+
+
+def install_patroni(folder: Path) -> Path:
+    """Installs the Patroni that docs/running names into ``folder`` and returns the folder of its programs."""
+    for command in (
+        [PYTHON, "-m", "venv", str(folder)],
+        [f"{folder}/bin/pip", "install", "--quiet", "--disable-pip-version-check", "--requirement", str(PATRONI)],
+    ):
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        if done.returncode != 0:
+            raise AssertionError(f"{' '.join(command)}: {done.stdout}\n--patroni takes a folder of others.")
+    return folder / "bin"
 
 
 def newest_binaries() -> Path | None:

@@ -156,3 +156,14 @@ def test_a_trials_machine_gets_its_own_addresses_and_the_list_of_all(machine: st
 def patroni() -> dict[str, Any]:
     found: dict[str, Any] = yaml.safe_load((EXAMPLES / "patroni.yml").read_text())
     return found
+
+
+def test_the_patroni_of_the_examples_loses_no_lock_and_takes_their_ttl() -> None:
+    """docs/running.md, Fail-over by Patroni: 3.0.2 lost acknowledged payments, 3.2 takes no ttl below 20."""
+    pinned = re.search(r"^patroni\[etcd3\]==(\d+)\.(\d+)\.", (EXAMPLES / "patroni.txt").read_text(), re.MULTILINE)
+    ttl = re.search(r"^ +ttl: (\d+)$", (EXAMPLES / "patroni.yml").read_text(), re.MULTILINE)
+    assert pinned is not None
+    assert ttl is not None
+    version = (int(pinned[1]), int(pinned[2]))
+    assert version >= (3, 1)
+    assert int(ttl[1]) >= 20 or version < (3, 2)
