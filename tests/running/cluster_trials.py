@@ -18,6 +18,7 @@ from tests.running.clients import Acknowledged, Load
 from tests.running.cluster_site import ClusterSite
 from tests.running.machines import make_bridge
 from tests.running.patroni import START_S, DatabaseMachine, PatroniCluster
+from tests.running.pgbackrest import BACKUPS, try_backups
 from tests.running.servers import DATABASE, eventually
 from tests.running.trials import Row, told
 
@@ -208,7 +209,7 @@ TRIALS: Final = (
 
 
 READING: Final = "the port for reading"
-CLUSTER_TRIALS: Final = (*(trial.name for trial in TRIALS), READING)
+CLUSTER_TRIALS: Final = (*(trial.name for trial in TRIALS), READING, BACKUPS)
 """The names of the trials, in their order."""
 
 
@@ -230,6 +231,8 @@ def try_cluster(folder: Path, seconds: float, ttl_s: int, only: str, patroni: Pa
                 yield _try(stage, trial)
         if only in READING:
             yield _reading(stage)
+        if only in BACKUPS:
+            yield try_backups(cluster, site.speaker(demo["access_token"], demo["channels"]["plain"]))
     finally:
         site.stop()
         cluster.stop()

@@ -21,7 +21,7 @@ from tests.running.machines import Machine
 from tests.running.servers import DATABASE, NAMES, eventually
 from tests.running.site import Process
 
-PROGRAMS: Final = ("etcd", "haproxy")
+PROGRAMS: Final = ("etcd", "haproxy", "pgbackrest")
 PATRONI: Final = Path(__file__).parents[2] / "docs/running/patroni.txt"
 PYTHON: Final = "/usr/bin/python3"
 """Debian's: the account that PostgreSQL runs as may not be able to read another."""
@@ -47,9 +47,9 @@ class DatabaseMachine:
         self.configuration = self.folder / "patroni.yml"
         cluster.write(self.configuration, self._patroni_file())
         environment = cluster.environment | self._etcd_environment()
-        self.etcd = Process("etcd", self._as_server("etcd"), self.folder, environment)
+        self.etcd = Process("etcd", self.as_account("etcd"), self.folder, environment)
         self.patroni = Process(
-            "patroni", self._as_server("patroni", str(self.configuration)), self.folder, cluster.environment
+            "patroni", self.as_account("patroni", str(self.configuration)), self.folder, cluster.environment
         )
 
     @property
@@ -78,6 +78,22 @@ class DatabaseMachine:
         self.machine.plug_in()
         self.start()
 
+    def run(self, *command: str, directory: Path | None = None) -> str:
+        """A program on this machine, as PostgreSQL's account; what it prints."""
+        done = subprocess.run(
+            self.as_account(*command),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd=directory or self.folder,
+            env=self.cluster.environment,
+            check=False,
+            timeout=120,
+        )
+        if done.returncode != 0:
+            raise AssertionError(f"{' '.join(command)}: {done.stdout}")
+        return done.stdout
+
     def status(self, path: str) -> int:
         """HTTP status of Patroni's REST API; 0 when it does not answer."""
         try:
@@ -88,10 +104,13 @@ class DatabaseMachine:
         except OSError:
             return 0
 
-    def ask(self, sql: str, values: Sequence[Any] = (), *, database: str = "postgres") -> list[tuple[Any, ...]]:
+    def ask(
+        self, sql: str, values: Sequence[Any] = (), *, database: str = "postgres", port: int = 5432
+    ) -> list[tuple[Any, ...]]:
         """Rows of one statement, asked of this server as its superuser."""
         with psycopg.connect(
             host=self.address,
+            port=port,
             user="postgres",
             password=self.cluster.passwords["postgres"],
             dbname=database,
@@ -101,7 +120,8 @@ class DatabaseMachine:
             cursor = line.execute(sql.encode(), values or None)
             return cursor.fetchall() if cursor.description else []
 
-    def _as_server(self, *command: str) -> list[str]:
+    def as_account(self, *command: str) -> list[str]:
+        """A command that runs on this machine as PostgreSQL's account."""
         account = self.cluster.account
         assert account is not None, "only root has machines"
         own = ["setpriv", f"--reuid={account.uid}", f"--regid={account.gid}", "--clear-groups", *command]
@@ -119,6 +139,8 @@ class DatabaseMachine:
                 "/usr/local/lib/tollhouse": str(cluster.folder),
                 "/var/lib/tollhouse-archive": str(cluster.archive),
                 "shared_buffers: 1GB": "shared_buffers: 64MB",
+                # The account is not called postgres here.
+                "local all postgres peer": "local all postgres trust",
                 "POSTGRES-PASSWORD": cluster.passwords["postgres"],
                 "REPLICATOR-PASSWORD": cluster.passwords["replicator"],
                 "PATRONI-PASSWORD": cluster.passwords["patroni"],
