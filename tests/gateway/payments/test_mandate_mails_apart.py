@@ -73,7 +73,7 @@ def test_a_mandate_is_named_as_it_was_sent_or_by_its_payment(mandate: dict[str, 
 
 
 def due(shop: Shop, at: datetime, **values: Any) -> MandateMail:
-    payment = debit(shop.api, bankAccount__mandate__id=f"M-{MandateMail.objects.count()}").id
+    payment = debit(shop.api, bankAccount__mandate__id=f"M-{chr(65 + MandateMail.objects.count())}").id
     MandateMail.objects.filter(pk=payment).update(due_at=at, **values)
     return MandateMail.objects.get(pk=payment)
 

@@ -173,7 +173,11 @@ def test_the_reversal_of_a_capture_is_of_the_capture() -> None:
         {"transactionCategory": "MO"},
         {"createRegistration": "true"},
         {"standingInstruction.mode": "INITIAL", "standingInstruction.source": "CIT"},
-        {"threeDSecure.eci": "05", "threeDSecure.verificationId": "AAACAgSRBklmQCFgMpEGAAAAAAA="},
+        {
+            "threeDSecure.eci": "05",
+            "threeDSecure.verificationId": "AAACAgSRBklmQCFgMpEGAAAAAAA=",
+            "threeDSecure.dsTransactionId": "c5b808e7-1de1-4069-a17b-f70d3b3b1645",
+        },
         {"lifecycleId": "L1", "transactionBai": "FT", "merchant.submerchantId": "S1"},
         {},
     ],

@@ -99,7 +99,7 @@ def test_an_id_of_nothing_is_not_found_and_a_deleted_registration_is_deleted(sho
             find_registration(nothing, shop.merchant, None)
         assert (refused.value.code, refused.value.status) == ("100.150.200", 404)
     ident = UUID(store_card(shop.api))
-    Registration.objects.update(status="DELETED")
+    Registration.objects.update(status="DELETED", means_sealed=None, deleted_at=NOW)
     with pytest.raises(RequestRefusedError) as refused:
         find_registration(ident, shop.merchant, None)
     assert (refused.value.code, refused.value.status) == ("100.150.202", 400)
