@@ -130,6 +130,8 @@ def test_money_adds_subtracts_and_compares_within_one_currency() -> None:
     assert ten >= three
     assert Money.parse("10", "EUR") == Money.parse("10.00", "EUR")
     assert not Money.zero("EUR")
+    assert Money.parse("0.01", "EUR")
+    assert -Money.parse("0.01", "EUR")
     assert str(ten) == "10.00 EUR"
 
 
