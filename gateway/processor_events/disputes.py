@@ -86,7 +86,7 @@ def _read_dispute(dispute: Mapping[str, Any], now: datetime) -> ReportedDispute:
     The processor's time is the one that counts: it is shorter than the network's. Source: the processor's public
     reference, Dispute, evidence_details.due_by (0: no answer is possible) and
     payment_method_details.card.network_reason_code."""
-    due = _read_member(dispute, "evidence_details").get("due_by")
+    due: Any = _read_member(dispute, "evidence_details").get("due_by")
     furthest = MAX_ANSWER_TIME.total_seconds()
     is_time = type(due) is int and due > 0 and abs(due - now.timestamp()) < furthest
     card = _read_member(_read_member(dispute, "payment_method_details"), "card")
