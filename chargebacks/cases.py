@@ -20,7 +20,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Exists, OuterRef
 from django.utils.translation import gettext as _
 
-from chargebacks.deadlines import compute_response_deadline
+from chargebacks.deadlines import compute_response_deadline, find_last_answer_day
 from chargebacks.models import CaseEvent, Chargeback, DisputeAlert, Reminder
 from chargebacks.revocations import stop_stored_credentials, stops_stored_credentials
 from chargebacks.stages import DisputeStage, choose_next_stage, find_stage_rule, is_final_return
@@ -39,6 +39,7 @@ from gateway.models import Merchant, Payment, Status
 from gateway.payments.chain_amounts import ZERO_AMOUNT, Chain, compute_refunded_amount
 from gateway.payments.follow_ups import load_chain
 from gateway.payments.network_brands import find_network_brand
+from gateway.payments.stored_answer import ReportedDispute, read_private_facts
 from gateway.timers.due_times import lowest_id_since_sql
 
 REMINDER_DAYS: Final = (7, 3, 1)
@@ -396,11 +397,13 @@ def adopt_payment(payment: Payment, by: str = "") -> bool:
 
 
 def _open_case(dispute: Payment, by: str) -> bool:
-    """Open the case of a CB payment that came without one."""
+    """Open the case of a CB payment that came without one: by API, or from a processor, whose time to answer holds."""
     behind, previous = resolve_disputed_payment(dispute)
     chain = load_chain(dispute.id, dispute.merchant, None)
     assert chain is not None
     write = WriteStatement()
+    told = read_private_facts(dispute.answer).dispute or ReportedDispute()
+    until = datetime.fromisoformat(told.answer_by) + dispute.merchant.clock_offset if told.answer_by else None
     insert_case(
         write,
         dispute,
@@ -409,6 +412,8 @@ def _open_case(dispute: Payment, by: str) -> bool:
         source=Chargeback.Source.API,
         by=by,
         previous=previous,
+        respond_by=find_last_answer_day(dispute.merchant, until) if until is not None else None,
+        scheme=SchemeFacts(reason=told.scheme_reason),
         refunded_before=compute_refunded_before(chain, behind, dispute),
     )
     opened = write.run()

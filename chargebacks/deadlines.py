@@ -39,6 +39,12 @@ def compute_response_deadline(
     return datetime.combine(day, RESPONSE_DUE_TIME, zone).astimezone(UTC)
 
 
+def find_last_answer_day(merchant: Merchant, answer_by: datetime) -> date:
+    """The last day whose RESPONSE_DUE_TIME, in the merchant's time zone, is not after ``answer_by``."""
+    there = answer_by.astimezone(ZoneInfo(merchant.time_zone))
+    return there.date() - timedelta(days=there.time() < RESPONSE_DUE_TIME)
+
+
 def count_days_left(case: Chargeback, at: datetime) -> int:
     """Calendar days of the merchant until the deadline's day: 0 on that day, whatever the hour."""
     return count_days_between(at, case.due_at, case.merchant.time_zone)

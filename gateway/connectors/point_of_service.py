@@ -89,17 +89,19 @@ def build_point_of_service(
         for name in ("mode", "type", "recurringType", "industryPractice")
     }
     merchant = is_initiated_by_merchant(parameters)
-    order = parameters.get("transactionCategory", "")
+    category = parameters.get("transactionCategory", "")
+    order = category if category in MAIL_OR_TELEPHONE else ""
     return PointOfService(
         merchant_initiated=merchant,
         stored=stored or merchant or instruction["mode"] == "REPEATED",
         stores=not merchant and (stores or instruction["mode"] == "INITIAL"),
         reason=instruction["recurringType"] or instruction["type"],
         practice=instruction["industryPractice"],
-        order=order if order in MAIL_OR_TELEPHONE else "",
+        order=order,
         token=token and not merchant,
         eci=parameters.get("threeDSecure.eci", ""),
-        exemption="" if merchant else _resolve_exemption(parameters),
+        # Neither wants a strong authentication: nothing is to be exempted (EU 2015/2366, article 97, recital 95).
+        exemption="" if merchant or order else _resolve_exemption(parameters),
         repeated={name: parameters[name] for name in REPEATED_PARAMETERS if name in parameters},
     )
 

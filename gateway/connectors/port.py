@@ -300,8 +300,13 @@ class ApprovalNotVoidedError(OutcomeUnknownError):
 class VoidRefusedError(OutcomeUnknownError):
     """The acquirer answered a void, but keeps the transaction, now and if the void arrives again.
 
-    The outcome is still to be inquired, and the answer to that is final.
+    The outcome is still to be inquired, and the answer to that is final. ``ask_again_after``: until then nobody can
+    know more; None: as after any other inquiry.
     """
+
+    def __init__(self, why: str, sent: Mapping[str, Any], *, ask_again_after: timedelta | None = None) -> None:
+        super().__init__(why, sent)
+        self.ask_again_after = ask_again_after
 
 
 class AccountProbe(Protocol):

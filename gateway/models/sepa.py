@@ -12,11 +12,11 @@ from gateway.models.entities import Channel, Merchant
 
 
 class SepaMandate(models.Model):
-    """A mandate as a creditor has used it. ``creditor``: the creditor identifier; ``creditor_name``, ``instrument``: as
-    they stood in the account's settings when it was last used. ``named_by_merchant``: the merchant gave its id; else we
-    did, for one payment or (``recurring``) for a stored account. ``first_payment``: the payment whose collection was
-    the first to be filed, so that later ones recur; empty again if the bank rejected that one. ``used_on``: the day of
-    its last collection.
+    """A mandate as a creditor has used it. ``creditor``: the creditor identifier; ``creditor_name``: as it stood in the
+    account's settings when it was last used; ``instrument``: the scheme it was given for. ``named_by_merchant``: the
+    merchant gave its id; else we did, for one payment or (``recurring``) for a stored account. ``first_payment``: the
+    payment whose collection was the first to be filed, so that later ones recur; empty again if the bank rejected that
+    one. ``used_on``: the day of its last collection.
 
     ``state_reason``: why it is not ACTIVE: the bank's external code, or a value of StateReason. ``amendment``: what
     changed since its last collection, for the next one (gateway.connectors.sepa.mandates). ``address``: of a debtor

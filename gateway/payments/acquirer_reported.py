@@ -33,6 +33,7 @@ from gateway.payments.follow_ups import (
 from gateway.payments.operation_table import OPERATIONS
 from gateway.payments.payment_request import RequestTrace
 from gateway.payments.refusal import RequestRefusedError
+from gateway.payments.stored_answer import PrivateFacts, ReportedDispute
 
 ExtraWrites = Callable[[WriteStatement, Payment], None]
 ChainInspector = Callable[[Chain], None]
@@ -49,6 +50,7 @@ def record_acquirer_reported_follow_up(
     origin: str,
     reason: str = "",
     at: datetime | None = None,
+    dispute: ReportedDispute | None = None,
     look: ChainInspector | None = None,
     extra_writes: ExtraWrites | None = None,
 ) -> Payment:
@@ -56,9 +58,10 @@ def record_acquirer_reported_follow_up(
     ``reply``.
 
     ``origin``: where it comes from, for the request log. ``reason``: the chargeback's result code. ``at``: the
-    merchant's clock. ``look``: called with the chain before each decision, and may raise; a chain that changed is read
-    and passed again. ``extra_writes``: adds rows of the caller to the same statement. Raises RequestRefusedError with
-    the code of the operation table, and InvalidParametersError; then nothing was written.
+    merchant's clock. ``dispute``: what a processor said of it, for the chargeback's case. ``look``: called with the
+    chain before each decision, and may raise; a chain that changed is read and passed again. ``extra_writes``: adds
+    rows of the caller to the same statement. Raises RequestRefusedError with the code of the operation table, and
+    InvalidParametersError; then nothing was written.
     """
     now = at or clock.merchant_now(merchant)
     pairs = [("paymentType", kind), ("amount", format_amount(amount)), ("currency", currency)]
@@ -86,6 +89,7 @@ def record_acquirer_reported_follow_up(
         if decision.code:
             raise RequestRefusedError(decision.code)
         row = build_follow_up(operation, followed, decision, request)
+        row.answer = row.answer | PrivateFacts(dispute=dispute).as_json()
         trace = replace(request.trace, entity=row.channel_id)
         if store.insert_acquirer_reported_payment(
             row, reply, parent=chain.first, trace=trace, extra_writes=extra_writes

@@ -126,11 +126,13 @@ class InquiryExchange:
 class InquiryResult:
     """The result of an inquiry. ``exchanges``: in order; ``reply``: the outcome that the last of them gave, None while
     it is unknown. ``was_taken_back``: the outcome is the decline of the account before, since the attempt was voided.
+    ``ask_again_after``: of VoidRefusedError.
     """
 
     exchanges: Sequence[InquiryExchange]
     reply: AcquirerReply | None
     was_taken_back: bool = False
+    ask_again_after: timedelta | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -349,9 +351,10 @@ def _resolve_outcome(connector: Connector, request: AcquirerRequest, payment: Pa
     try:
         voided = connector.void(replace(request, reversal_reason=reason))
     except VoidRefusedError as refused:
-        return _inquire_after_refused_void(
+        asked = _inquire_after_refused_void(
             connector, request, [first, _build_unknown_exchange("void", refused, started)]
         )
+        return replace(asked, ask_again_after=refused.ask_again_after)
     except OutcomeUnknownError as unknown:
         return InquiryResult(exchanges=[first, _build_unknown_exchange("void", unknown, started)], reply=None)
     second = _build_exchange("void", voided.sent, voided.received, started)
@@ -443,7 +446,7 @@ def record_outcome(payment: Payment, finding: InquiryResult) -> bool:
         )
     at = last.at + offset
     if finding.reply is None:
-        again = get_inquiry_backoff(payment.open.inquiries)
+        again = finding.ask_again_after or get_inquiry_backoff(payment.open.inquiries)
         store.record_exchange(
             payment, last.kind, last.sent, last.received, at=at, duration_ms=last.duration_ms, inquire_after=again
         )

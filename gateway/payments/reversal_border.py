@@ -33,7 +33,7 @@ def is_beyond_reversal(payment: Payment, at: datetime) -> bool:
 def find_beyond_reversal(payments: Iterable[Payment], at: datetime) -> frozenset[UUID]:
     """The payments among ``payments`` for which :func:`is_beyond_reversal` holds. They come with their channel."""
     debits = [one for one in payments if one.payment_type != "PA" and one.status == Status.APPROVED]
-    beyond = {one.id for one in debits if _is_too_old(one, at) or _is_card_payout(one)}
+    beyond = {one.id for one in debits if _is_too_old(one, at) or is_card_payout(one)}
     captures = {one.id for one in debits if one.payment_type == "CP" and one.connector == "iso8583"} - beyond
     if captures:
         # Their acquirer compares the sums of the batch: a reversal would change them.
@@ -47,7 +47,7 @@ def _is_too_old(payment: Payment, at: datetime) -> bool:
     return bool(hours) and at - (payment.completed_at or payment.created_at) > timedelta(hours=hours)
 
 
-def _is_card_payout(payment: Payment) -> bool:
+def is_card_payout(payment: Payment) -> bool:
     """Whether a credit pushed money to a card by way of a card network, which has no reversal of that. Source:
     Cybersource, Reporting User Guide, "Original Credit Transaction Reports for Acquirers" (none that an acquirer can
     originate); https://developers.tabapay.com/docs/exceptions-handling-for-push-payments (Mastercard: under no

@@ -346,11 +346,12 @@ def evaluate_approval(payment: Payment, reply: AcquirerReply) -> RiskVerdict:
     if (policy is None and not whole_only) or reply.approved is None or not result_codes.is_approved(reply.code):
         return risk.UNCHECKED_VERDICT
     verdict = risk.UNCHECKED_VERDICT
-    if policy is not None and payment.payment_type != "CD":  # a payout is not taken back (docs/decisions/0147)
+    is_payout = payment.payment_type == "CD"  # it is not taken back (docs/decisions/0147, 0152)
+    if policy is not None and not is_payout:
         verdict = risk.evaluate_acquirer_checks(RuleSet(avs=policy.avs, cvv=policy.cvv), reply.avs, reply.cvv)
     if verdict.outcome is RiskOutcome.DECLINE:
         return verdict
-    if whole_only and reply.approved < payment.money:
+    if whole_only and not is_payout and reply.approved < payment.money:
         why = f"approved for {reply.approved.text()} of {payment.money.text()} {payment.currency}"
         reason = RiskReason(rule="partial approvals", why=why, verdict="decline")
         return RiskVerdict(outcome=RiskOutcome.DECLINE, code=PARTIAL_APPROVAL_REFUSED_CODE, reasons=(reason,))

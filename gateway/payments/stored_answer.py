@@ -35,6 +35,7 @@ _NETWORK_TOKEN: Final = "networkToken"  # noqa: S105 - a member's name
 _COLLECT_UNTIL: Final = "collectUntil"
 _EARLIER_PARTS: Final = "earlierParts"
 _HELD_PART: Final = "heldPart"
+_DISPUTE: Final = "dispute"
 _AUTHENTICATION_FACTS: Final = "threeDSecure"
 
 
@@ -80,6 +81,15 @@ class HeldPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReportedDispute:
+    """What a processor said of the dispute behind a chargeback. ``answer_by``: ISO time until which it takes evidence;
+    ``scheme_reason``: the card network's reason code; '' for what it did not say."""
+
+    answer_by: str = ""
+    scheme_reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PrivateFacts:
     """What a payment keeps for itself between its phases.
 
@@ -98,7 +108,8 @@ class PrivateFacts:
     (gateway.payments.network_tokens). ``collect_until``: ISO time by the merchant's clock, until when an approval in
     part is held for the rest; '' where it is not. ``earlier_parts``: ids of the payments that hold the other parts of
     the amount, of a payment of the rest. ``held_part``: its own approval in part, from when it is held until the whole
-    amount is there; a payment whose part is given back keeps it (gateway.payments.held_parts).
+    amount is there; a payment whose part is given back keeps it (gateway.payments.held_parts). ``dispute``: of a
+    chargeback that its processor reported, for its case.
     """
 
     agreement_references: Mapping[str, str] = field(default_factory=dict)
@@ -116,6 +127,7 @@ class PrivateFacts:
     collect_until: str = ""
     earlier_parts: tuple[str, ...] = ()
     held_part: HeldPart | None = None
+    dispute: ReportedDispute | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The members of ``Payment.answer``; none for what is empty."""
@@ -135,6 +147,8 @@ class PrivateFacts:
         }
         if (part := self.held_part) is not None:
             members[_HELD_PART] = asdict(part)
+        if (dispute := self.dispute) is not None:
+            members[_DISPUTE] = asdict(dispute)
         if (policy := self.approval_policy) is not None:
             rules: dict[str, Any] = {"review": policy.review, "avs": dict(policy.avs), "cvv": dict(policy.cvv)}
             members[_APPROVAL_POLICY] = {name: value for name, value in rules.items() if value}
@@ -162,6 +176,7 @@ def read_private_facts(answer: Mapping[str, Any]) -> PrivateFacts:
         collect_until=answer.get(_COLLECT_UNTIL, ""),
         earlier_parts=tuple(answer.get(_EARLIER_PARTS, ())),
         held_part=read_held_part(answer),
+        dispute=ReportedDispute(**dispute) if (dispute := answer.get(_DISPUTE)) else None,
     )
 
 

@@ -24,7 +24,7 @@ from gateway.models import OpenPayment, Payment, ProcessorReportedPayment, Statu
 from gateway.payments.acquirer_reported import record_acquirer_reported_follow_up
 from gateway.payments.chain_amounts import OPEN_STATUSES, Chain, compute_refundable_amount, resolve_payment_amount
 from gateway.payments.refusal import RequestRefusedError
-from gateway.payments.stored_answer import get_attempt_number
+from gateway.payments.stored_answer import ReportedDispute, get_attempt_number
 from gateway.processor_events.event_outcomes import (
     ChainStillOpenError,
     EventContext,
@@ -126,9 +126,10 @@ def record_processor_follow_up(
     reference: str,
     code: str = "",
     ident: str = "",
+    dispute: ReportedDispute | None = None,
 ) -> EventOutcome:
     """Record a follow-up of type ``kind`` on ``target``, once for ``reference``. ``code``: a chargeback's reason;
-    ``ident``: the processor's id of it.
+    ``ident``: the processor's id of it; ``dispute``: what else it says of a chargeback.
 
     One that the operation table refuses is flagged: the processor moved money that does not fit ``chain``. Raises
     ChainStillOpenError where it may fit once the chain's payments have their results."""
@@ -160,6 +161,7 @@ def record_processor_follow_up(
             reply,
             origin=PROCESSOR_ORIGIN,
             reason=code,
+            dispute=dispute,
             extra_writes=extra_writes,
         )
     except IntegrityError:

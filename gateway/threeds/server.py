@@ -42,7 +42,7 @@ from gateway.threeds_protocol.networks import (
     THREEDS_VERSION,
     find_network_eci,
     find_threeds_network,
-    get_exempt_reason,
+    list_informed_reasons,
 )
 from gateway.threeds_protocol.trans_status import (
     CANCELLED_BY_CARDHOLDER,
@@ -314,7 +314,9 @@ def _choose_challenge(asked: AuthenticationRequest, configuration: ThreeDSecureC
     given = asked.parameters
     begins = given.get("createRegistration") == "true" or given.get("standingInstruction.mode") == "INITIAL"
     stores = begins or given.get("threeDSecure.authenticationInd") == "ADD_CARD"
-    wanted = stores and messages.resolve_merchant_country(given, configuration.merchant_country) in SCA_COUNTRIES
+    is_said = "threeDSecure.challengeMandatedIndicator" in given
+    country = messages.resolve_merchant_country(given, configuration.merchant_country)
+    wanted = stores and not is_said and country in SCA_COUNTRIES
     return configuration.challenge_indicator or (messages.CHALLENGE_MANDATED if wanted else "")
 
 
@@ -395,7 +397,7 @@ def _send_areq(
     row.acs_transaction = ares.get("acsTransID", "")
     row.number_sealed, row.ask = None, {}
     status, reason = ares["transStatus"], ares.get("transStatusReason", "")
-    found = find_verdict(status, reason, exempt_reason=get_exempt_reason(row.network))
+    found = find_verdict(status, reason, informed=list_informed_reasons(row.network))
     if found.then in (AuthenticationResult.CHALLENGE, AuthenticationResult.DECOUPLED):
         return _start_waiting(row, found.then, configuration, now)
     if row.flow in ("", "method"):
@@ -467,8 +469,11 @@ def _close_by_verdict(
     if row.trans_status in messages.PROVING_STATUSES and row.proof_sealed is None:
         row.eci = ""  # a non-payment authentication without a value: the indicator would claim one
     elif not row.eci and row.trans_status:
-        exempt = found.then is AuthenticationResult.INFORMED and row.challenge_indicator != messages.DATA_ONLY
-        row.eci = find_network_eci(row.network, EXEMPTED if exempt else row.trans_status)
+        status = row.trans_status
+        if found.then is AuthenticationResult.INFORMED:
+            data_only = row.challenge_indicator == messages.DATA_ONLY or status == "U"
+            status = "I" if data_only else EXEMPTED
+        row.eci = find_network_eci(row.network, status)
     _close(row, row.trans_status, row.trans_status_reason, row.eci, now)
     return row
 

@@ -6,7 +6,7 @@ Source: Part B, 3D Secure (threeDSecure.v2.<net>, eci); ruling D35.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
@@ -19,14 +19,15 @@ THREEDS_VERSION: Final = "2.2.0"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreeDSNetwork:
     """A network. ``key``: its part of ``threeDSecure.v2.<net>``; ``eci``: transStatus → ECI, where there is one, and
-    EXEMPTED → that of an accepted exemption; ``exempt_reason``: the transStatusReason by which it accepts one with
-    transStatus N, as it does where the protocol is 2.1, which has no I."""
+    EXEMPTED → that of an accepted exemption; ``informed``: transStatus → the transStatusReason with which it says what
+    others say by I: that it accepts an exemption (N), as it does where the protocol is 2.1, which has no I, or that
+    data were shared only (U)."""
 
     key: str
     title: str
     brands: tuple[str, ...]
     eci: Mapping[str, str]
-    exempt_reason: str = ""
+    informed: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 EXEMPTED: Final = "exempted"
@@ -35,6 +36,9 @@ MASTERCARD_EXEMPT_REASON: Final = "81"
 """Mastercard, Identity Check: the acquirer's exemption was accepted. Not read in the original; with the ECI 06 and 07
 quoted by https://developer.cybersource.com/docs/nab/en-us/payer-auth/developer/all/rest/payer-auth/pa-testing-intro/
 pa-testing-3ds-2x-intro/pa-testing-3ds-2x-tra-lv-mc.html and …-visa.html."""
+MASTERCARD_DATA_ONLY_REASON: Final = "80"
+"""Mastercard, Identity Check Insights: data were shared, and nobody was to be authenticated; with the ECI 04. Quoted by
+https://docs.apis-fiserv.com/latam/docs/brazil-online-payments-3ds-server-data-only."""
 _COMMON: Final = MappingProxyType({"Y": "05", "A": "06", "U": "07", "N": "07", "I": "07", EXEMPTED: "07"})
 _MASTERCARD: Final = MappingProxyType({"Y": "02", "A": "01", "I": "04", EXEMPTED: "06"})
 _TABLE: Final = (
@@ -53,7 +57,7 @@ THREEDS_NETWORKS: Final[tuple[ThreeDSNetwork, ...]] = tuple(
         title=title,
         brands=brands,
         eci=eci,
-        exempt_reason=MASTERCARD_EXEMPT_REASON if title == "Mastercard" else "",
+        informed={"N": MASTERCARD_EXEMPT_REASON, "U": MASTERCARD_DATA_ONLY_REASON} if title == "Mastercard" else {},
     )
     for key, (title, brands, eci) in zip(NETWORK_KEYS, _TABLE, strict=True)
 )
@@ -74,7 +78,7 @@ def find_network_eci(key: str, trans_status: str) -> str:
     return network.eci.get(trans_status, "") if network is not None else ""
 
 
-def get_exempt_reason(key: str) -> str:
-    """A network's transStatusReason of an accepted exemption (:class:`ThreeDSNetwork`); '' for none."""
+def list_informed_reasons(key: str) -> Mapping[str, str]:
+    """A network's transStatus and reason of an accepted exemption and of shared data (:class:`ThreeDSNetwork`)."""
     network = THREEDS_NETWORK_BY_KEY.get(key)
-    return network.exempt_reason if network is not None else ""
+    return network.informed if network is not None else {}

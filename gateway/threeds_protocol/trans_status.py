@@ -125,10 +125,12 @@ class UnprovenPolicy(enum.StrEnum):
     DECLINE = "decline"
 
 
-def find_verdict(trans_status: str, reason: str = "", *, exempt_reason: str = "") -> AuthenticationVerdict:
-    """The verdict for a transStatus and its reason. An unknown status counts as unavailable. ``exempt_reason``: of the
-    network, with which N is no refusal but an accepted exemption."""
-    if trans_status == "N" and exempt_reason and reason == exempt_reason:
+def find_verdict(
+    trans_status: str, reason: str = "", *, informed: Mapping[str, str] = MappingProxyType({})
+) -> AuthenticationVerdict:
+    """The verdict for a transStatus and its reason. An unknown status counts as unavailable. ``informed``:
+    transStatus → the reason with which the network means I (gateway.threeds_protocol.networks.ThreeDSNetwork)."""
+    if reason and informed.get(trans_status) == reason:
         return VERDICT_BY_TRANS_STATUS["I"]
     row = VERDICT_BY_TRANS_STATUS.get(trans_status, VERDICT_BY_TRANS_STATUS["U"])
     if (

@@ -100,6 +100,7 @@ _SENTENCES: Final[Mapping[str, Any]] = {
     "receive again": lazy("%(actor)s took in %(what)s again"),
     "point": lazy("%(actor)s set %(what)s up"),
     "fetch from": lazy("%(actor)s set up where %(what)s is fetched from"),
+    "payout decided": lazy("%(actor)s entered what became of %(what)s"),
     "recall transfer": lazy("%(actor)s recalled %(what)s"),
     "send again": lazy("%(actor)s had %(what)s sent again"),
     "send now": lazy("%(actor)s had %(what)s sent at once"),

@@ -200,6 +200,7 @@ _KINDS: Final[Mapping[str, str]] = MappingProxyType(
         "inquire": "asked what became of it",
         "void": "asked to take it back",
         "batch": "told what became of it with its batch",
+        "person": "was asked by a person",
     }
 )
 

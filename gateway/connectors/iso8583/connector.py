@@ -1,8 +1,9 @@
 """Connector to card acquirers over ISO 8583.
 
 Requests (0100, 0200) have no inquiry: without an answer they are reversed by an advice (0420), repeated until the host
-answers it. Advices and reversals (0220, 0400) are themselves repeated, and their answer is the outcome. Source: ISO
-8583:1987, message repeats and reversals; docs/connectors/iso8583.md.
+answers it; but for a payout to a card, of which networks know no reversal. Advices and reversals (0220, 0400) are
+themselves repeated, and their answer is the outcome. Source: ISO 8583:1987, message repeats and reversals;
+docs/connectors/iso8583.md.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ import time
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
 
 from gateway.catalogue.conditions.request_facts import MAIL_OR_TELEPHONE
-from gateway.connectors.capabilities import SentParameter
+from gateway.connectors.capabilities import PAYOUT_TRANSFER, SentParameter
 from gateway.connectors.circuit import ACQUIRER_UNREACHABLE
 from gateway.connectors.iso8583 import batched_capture, capture_records, trace_numbers
 from gateway.connectors.iso8583.addenda import ADDENDA_CAPABILITIES
@@ -59,12 +61,15 @@ from gateway.connectors.port import (
     ConnectorSetting,
     NotFoundAtAcquirer,
     OutcomeUnknownError,
+    VoidRefusedError,
 )
 from gateway.core.result_codes import TIMEOUT_REVERSED_CODE
 from gateway.core.secret import RedactedDict
 
 TERMINAL_NOT_CONFIGURED: Final = "500.100.401"
 REQUEST_NOT_SENDABLE: Final = "600.100.100"
+PAYOUT_REMINDER: Final = timedelta(days=1)
+"""How often a payout in doubt is looked at: nothing is sent."""
 MAX_REMEMBERED_REVERSALS: Final = 4_096
 """Payments whose reversal this process has sent: a further one is marked as a repeat."""
 
@@ -138,7 +143,8 @@ class Iso8583Connector:
         return reply_from_answer(written.asked, _exchange_in_doubt(request, written), written.sent, repeat=True)
 
     def void(self, request: AcquirerRequest) -> AcquirerReply:
-        """Send a reversal advice; a further one for the same payment is marked as a repeat."""
+        """Send a reversal advice; a further one for the same payment is marked as a repeat. Raises
+        VoidRefusedError for a payout to a card."""
         if request.operation == "RV" and (row := batched_capture.find_reversed_capture(request)) is not None:
             return batched_capture.void_reversal(request, row)
         if request.operation == "CP" and (
@@ -148,6 +154,10 @@ class Iso8583Connector:
         if _was_never_built(request):
             sent = {"void": request.payment.hex}
             return AcquirerReply(code=TIMEOUT_REVERSED_CODE, sent=sent, received={"unsent": "no trace number"})
+        if request.operation == "CD" and request.point_of_service.transfer == PAYOUT_TRANSFER:
+            # A host acknowledges the advice, and the money is on the card all the same (docs/decisions/0152).
+            why = "networks know no reversal of a payout: the acquirer has to be asked by a person"
+            raise VoidRefusedError(why, {"void": request.payment.hex}, ask_again_after=PAYOUT_REMINDER)
         written = _write_message_in_doubt(request, repeat=_mark_reversal_sent(request.payment), void=True)
         return reply_from_reversal(written.asked, _exchange_in_doubt(request, written), written.sent)
 

@@ -165,6 +165,11 @@ BRAND_RESPONSE_CODES: Final = (
         source=_VISA_2025,
     ),
     BrandResponseCode(
+        brands=_VISA_BRANDS, code="64", result="800.100.182", about="rules against money laundering",
+        source="https://durangomerchantservices.com/glossary/"
+        "decline-code-64-transaction-does-not-fulfill-aml-requirement/",
+    ),
+    BrandResponseCode(
         brands=_VISA_BRANDS, code="70", result="800.100.166", about="PIN data required",
         source="quoted by https://docs.paymentplatform.dev/payengine-api-v2.5/error-and-response-codes/"
         "response-codes-from-credit-card-networks",
@@ -206,7 +211,16 @@ AVS_BY_DISCOVER_LETTER: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Discover's letters, of which A, Y and W (no data) are not those of the others. Source: Discover, quoted by
 https://help.globalmerchantportal.com/en/code-glossary/avs-response-codes."""
-_DISCOVER_BRANDS: Final = frozenset({"DISCOVER", "DINERS"})
+AVS_BY_AMEX_LETTER: Final[Mapping[str, str]] = MappingProxyType(
+    dict.fromkeys("YME", "F") | dict.fromkeys("AOF", "A") | dict.fromkeys("ZLD", "Z") | dict.fromkeys("NWK", "N")
+)
+"""American Express' letters, and JCB's: it checks the holder's name, too (M, O, L and K: it matches; E, F, D and W: it
+does not), which says nothing of the address. Its D and F are a full match at Visa. Source: American Express, quoted by
+https://developer.moneris.com/hosted-solutions/reference/references."""
+AVS_BY_BRAND: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
+    dict.fromkeys(("DISCOVER", "DINERS"), AVS_BY_DISCOVER_LETTER) | dict.fromkeys(("AMEX", "JCB"), AVS_BY_AMEX_LETTER)
+)
+"""Brands whose networks have letters of their own; the others have AVS_BY_NETWORK_LETTER."""
 AVS_NOT_CHECKED: Final = "U"
 CVV_LETTERS: Final = frozenset("MNPSU")
 """Match, no match, not processed, should be present, issuer unable; U for any other letter."""
@@ -221,7 +235,7 @@ def map_declined_code(code: str, brand: str) -> str:
 
 def map_avs_letter(letter: str, brand: str) -> str:
     """Our letter for the address check; '' where there was none."""
-    letters = AVS_BY_DISCOVER_LETTER if brand in _DISCOVER_BRANDS else AVS_BY_NETWORK_LETTER
+    letters = AVS_BY_BRAND.get(brand, AVS_BY_NETWORK_LETTER)
     return letters.get(letter, AVS_NOT_CHECKED) if letter.strip() else ""
 
 

@@ -21,7 +21,7 @@ from gateway.connectors.accounts import load_connector_account
 from gateway.connectors.port import Connector
 from gateway.connectors.sepa import cancellations, order_records, reversals, target_calendar
 from gateway.connectors.sepa.creditor import TRANSFER_SCHEMAS, Creditor, CreditorNotConfiguredError, parse_creditor
-from gateway.connectors.sepa.mandates import take_amendment
+from gateway.connectors.sepa.mandates import is_of_instrument, take_amendment
 from gateway.core import clock
 from gateway.db.statement import execute_sql
 from gateway.models import BankFile, BankOrder, Merchant, SepaMandate
@@ -30,7 +30,7 @@ from gateway.vault.sealing import VaultError
 MAX_FILE_ORDERS: Final = 5_000
 """Orders of one file; the rest go into the next file of the same run."""
 NO_MANDATE: Final = "MD01"
-"""Reason of an order whose mandate has ended: what the debtor's bank would say."""
+"""Reason of an order whose mandate has ended, or is of the other scheme: what the debtor's bank would say."""
 GIVEN_BACK_BEFORE: Final = "AM05"
 """Reason of a refund whose collection the debtor's bank has returned: it would give the money back twice."""
 MAX_FILES_PER_ROUND: Final = 50
@@ -91,7 +91,9 @@ def plan_bank_file(channel: UUID, account: str, kind: BankFile.Kind, creditor: C
     mandates = _lock_mandates(found)
     today = now.astimezone(creditor.zone).date()
     returned = _list_returned_collections(found) if kind == BankFile.Kind.PAY else frozenset()
-    orders = [order for order in found if not _is_refused(order, mandates, originals, returned, today)]
+    orders = [
+        order for order in found if not _is_refused(order, mandates, originals, returned, today, creditor.instrument)
+    ]
     if not orders:
         return len(found)
     file = BankFile(
@@ -203,8 +205,10 @@ def _is_refused(
     originals: Mapping[UUID, BankOrder],
     returned: Container[UUID | None],
     today: date,
+    instrument: str,
 ) -> bool:
-    """Reject an order whose mandate has been ended or blocked since it was made, a refund, by transfer or reversal, of
+    """Reject an order whose mandate has been ended or blocked since it was made, or is not of the ``instrument`` that
+    the account has by now, a refund, by transfer or reversal, of
     what the debtor's bank has given back meanwhile, and a cancellation request that is decided or too late: no bank is
     asked."""
     if order.original_payment in returned:
@@ -226,7 +230,8 @@ def _is_refused(
     if order.mandate_id is None:
         return False
     mandate = mandates[order.mandate_id]
-    if mandate.state == SepaMandate.State.ACTIVE or mandate.state_reason == SepaMandate.StateReason.DELETED:
+    is_given = mandate.state == SepaMandate.State.ACTIVE or mandate.state_reason == SepaMandate.StateReason.DELETED
+    if is_given and is_of_instrument(mandate, instrument):
         return False
     order_records.move_bank_order(order, BankOrder.State.REJECTED, reason=NO_MANDATE)
     return True

@@ -65,6 +65,17 @@ class MandateAccountError(MandateError):
         )
 
 
+class MandateSchemeError(MandateError):
+    """The mandate was given for the other scheme of direct debits. Source: EPC 222-07 (SDD B2B rulebook, 4.1 The
+    mandate): the debtor of a business debit gives up the refund and has the bank confirm that very mandate; what
+    matches none is rejected (https://support.ibanfirst.com/en/articles/23222-registering-a-b2b-sepa-direct-debit-mandate)."""
+
+    def __init__(self, given: str, wanted: str) -> None:
+        super().__init__(
+            "600.200.500", f"the mandate was given for {given} debits, and the account makes {wanted} ones"
+        )
+
+
 def resolve_mandate(
     request: AcquirerRequest, means: BankAccount, creditor: Creditor, payment: Payment, now: datetime
 ) -> SepaMandate:
@@ -89,6 +100,8 @@ def resolve_mandate(
         amends = True  # the merchant changed the stored account itself
     if found is None:
         found = _create_mandate(request, means, creditor, payment, now, name or name_stored_mandate(request.payment))
+    if not is_of_instrument(found, creditor.instrument):
+        raise MandateSchemeError(found.instrument, creditor.instrument)
     if not current_vault().matches(account.reveal(), found.iban_fingerprint):
         if not amends or not amend_mandate(found, iban=account):
             raise MandateAccountError
@@ -107,6 +120,11 @@ def check_mandate_usable(mandate: SepaMandate, due: date) -> None:
     if last is not None and due > last:
         why = f"the mandate has lapsed: {MANDATE_LAPSE_MONTHS} months without a collection"
         raise MandateError(MANDATE_LAPSED, why)
+
+
+def is_of_instrument(mandate: SepaMandate, instrument: str) -> bool:
+    """Whether a mandate was given for collections of ``instrument`` (CORE, B2B)."""
+    return mandate.instrument in ("", instrument)
 
 
 def mandate_lapses_on(mandate: SepaMandate) -> date | None:
@@ -325,9 +343,9 @@ def _find_stored_mandate(payment: Payment, account: Secret, creditor: Creditor) 
         if found is not None:
             return found
     prints = current_vault().fingerprints(account.reveal())
-    return _find_mandate(
-        payment.merchant, creditor, named_by_merchant=False, recurring=True, iban_fingerprint__in=prints
-    )
+    which = {"named_by_merchant": False, "recurring": True, "iban_fingerprint__in": prints}
+    of_scheme = _find_mandate(payment.merchant, creditor, instrument=creditor.instrument, **which)
+    return of_scheme or _find_mandate(payment.merchant, creditor, **which)
 
 
 def _find_mandate(merchant: Merchant, creditor: Creditor, **which: Any) -> SepaMandate | None:

@@ -92,6 +92,10 @@ def test_a_payout_is_not_taken_back_for_its_address(kind: str, outcome: RiskOutc
     kept = PrivateFacts(approval_policy=ApprovalPolicy(avs={"N": "decline"}))
     payment = Payment(payment_type=kind, amount=Decimal(10), currency="EUR", answer=kept.as_json())
     assert evaluate_approval(payment, replace(APPROVED, avs="N")).outcome is outcome
+    whole = Payment(
+        payment_type=kind, amount=Decimal(20), currency="EUR", answer=PrivateFacts(whole_amount_only=True).as_json()
+    )
+    assert (evaluate_approval(whole, APPROVED).outcome is RiskOutcome.DECLINE) is (kind == "DB"), "approved in part"
 
 
 def test_an_approval_without_an_id_is_voided_by_what_was_known_before() -> None:

@@ -7,6 +7,8 @@ import hmac
 import json
 import time
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from datetime import time as day_time
 from decimal import Decimal
 from typing import Any
 
@@ -17,12 +19,13 @@ from django.test import Client, override_settings
 
 from chargebacks import cases
 from chargebacks.models import Chargeback
+from chargebacks.stages import choose_next_stage
 from gateway.backoffice.payments.chain_sums import summarize_chain
 from gateway.backoffice.payments.chain_words import sum_chain
 from gateway.connectors.accounts import seal_connector_secrets
 from gateway.connectors.card_api import webhook_signature
 from gateway.connectors.card_api.client import ObjectNotFoundError
-from gateway.core import identifiers
+from gateway.core import clock, identifiers
 from gateway.core.result_codes import OUTCOME_UNKNOWN_CODE
 from gateway.core.secret import Secret
 from gateway.models import (
@@ -452,6 +455,40 @@ def test_a_dispute_becomes_a_chargeback_with_a_case_and_one_that_is_won_its_reve
     won = Payment.objects.get(payment_type="CR")
     assert (won.approved_amount, won.referenced) == (Decimal("92.00"), charged.pk)
     assert Payment.objects.count() == 3
+
+
+@pytest.mark.parametrize(
+    ("days", "at", "left"),
+    [(9, "23:59", 9), (9, "16:59", 8), (9, "17:00", 9), (None, "", 12), (0, "", 12), (99_999, "12:00", 12)],
+)
+def test_the_processors_time_to_answer_is_the_cases(
+    card_shop: Shop, processor: CardApi, sender: Sender, days: int | None, at: str, left: int
+) -> None:
+    """It is shorter than the network's, and a later answer is lost. Without it the network's days stand: Visa's 12."""
+    dispute = processor.dispute(intent_of(processor, pay(card_shop)), 9_200, "fraudulent", "needs_response")
+    today = clock.merchant_now(card_shop.merchant).date()
+    due = 0
+    if days:
+        due = int(datetime.combine(today + timedelta(days=days), day_time.fromisoformat(at), UTC).timestamp())
+    dispute["evidence_details"] = {"due_by": None if days is None else due}
+    dispute["payment_method_details"] = {"type": "card", "card": {"brand": "visa", "network_reason_code": "10.4"}}
+    sender.tell("charge.dispute.created", dispute["id"])
+    cases.adopt_all_payments()
+    case = Chargeback.objects.get()
+    assert case.due_at == datetime.combine(today + timedelta(days=left), day_time(17), UTC)
+    assert (case.scheme_reason, choose_next_stage("VISA", case.scheme_reason, case.stage)) == ("10.4", "ARBITRATION")
+    assert "dispute" not in card_shop.api.read(case.pk.hex).body
+
+
+@pytest.mark.parametrize("details", [None, "10.4", {"card": None}, {"card": {"network_reason_code": "not a code!"}}])
+def test_a_dispute_without_a_networks_code_has_none(
+    card_shop: Shop, processor: CardApi, sender: Sender, details: Any
+) -> None:
+    dispute = processor.dispute(intent_of(processor, pay(card_shop)), 9_200, "fraudulent", "needs_response")
+    dispute |= {"payment_method_details": details, "evidence_details": details}
+    sender.tell("charge.dispute.created", dispute["id"])
+    cases.adopt_all_payments()
+    assert Chargeback.objects.get().scheme_reason == ""
 
 
 def test_a_dispute_that_is_lost_stays_a_chargeback(card_shop: Shop, processor: CardApi, sender: Sender) -> None:

@@ -139,6 +139,22 @@ def test_an_exemption_that_mastercard_accepts_by_2_1_is_no_refusal(api: Api, fak
     assert pay(api, "exempted by 2.1").code == "100.380.401"  # of Visa it is a refusal
 
 
+def test_data_that_mastercard_only_shares_is_no_failure(api: Api, fake: FakeThreeDSServer) -> None:
+    """Status U, reason 80, ECI 04: nobody was to be authenticated, so the channel's policy does not decline it."""
+    row = ThreeDSecureConfiguration.objects.get()
+    assert row.on_unavailable == "decline"
+    ThreeDSecureConfiguration.objects.update(
+        requestors=row.requestors | {"mastercard": row.requestors["visa"]}, challenge_indicator="06"
+    )
+    answer = buy(api, card_of("data only", "54"), testMode="EXTERNAL", paymentBrand="MASTER", customer__ip="192.0.2.7")
+    assert answer.code == PAID, answer
+    assert fake.calls("/v1/authentications")[-1]["message"]["threeDSRequestorChallengeInd"] == "06"
+    sent = sent_proof(api, answer.id)
+    assert (sent["eci"], sent["authenticationStatus"], sent["verificationId"]) == ("04", "U", "***")
+    assert exemption_of(answer.id) == ""
+    assert pay(api, "data only").code == "100.390.107"  # of Visa it is no answer of the issuer's
+
+
 @pytest.mark.parametrize("category", ["MO", "TO"])
 def test_a_mail_or_telephone_order_is_not_authenticated(api: Api, fake: FakeThreeDSServer, category: str) -> None:
     """It is out of the scope of strong authentication, and has no browser."""
@@ -241,6 +257,7 @@ def test_the_merchant_alone_names_the_authentication_that_began_the_agreement(
         ("US", "", {"createRegistration": "true", "threeDSecure.merchant.country": "FRA"}, "04"),
         ("DE", "02", {"createRegistration": "true"}, "02"),
         ("DE", "", {"createRegistration": "true", "threeDSecure.challengeIndicator": "01"}, "01"),
+        ("DE", "", {"createRegistration": "true", "threeDSecure.challengeMandatedIndicator": "N"}, None),
     ],
 )
 def test_where_the_law_wants_it_a_challenge_is_asked_for_as_a_card_is_stored(

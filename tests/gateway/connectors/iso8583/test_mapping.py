@@ -468,6 +468,25 @@ def test_discover_has_letters_of_its_own_for_the_address(brand: str) -> None:
     found = {letter: answer(request(brand=brand), de48=f"8301{letter}").avs for letter in "AXYTZNWGUS"}
     assert found == dict(zip("AXYTZNWGUS", "FFAZZNUUUU", strict=True))
     assert answer(request(), de48="8301Y").avs == "F"
+
+
+def test_64_is_no_amount_at_visa() -> None:
+    """It is a rule against money laundering, and no stop of the merchant's later payments."""
+    found = {brand: answer(request(brand=brand), de39="64", de38=None).code for brand in ("VISA", "MASTER")}
+    assert found == {"VISA": "800.100.182", "MASTER": "800.100.174"}
+    assert not find_issuer_stop("Visa", found["VISA"], "")
+
+
+@pytest.mark.parametrize("brand", ["AMEX", "JCB"])
+def test_american_express_has_letters_of_its_own_for_the_address(brand: str) -> None:
+    """D and F say that the name is wrong and half of the address right, which are full matches at Visa."""
+    found = {letter: answer(request(brand=brand), de48=f"8301{letter}").avs for letter in "YMEAOFZLDNWKUSR"}
+    assert found == dict(zip("YMEAOFZLDNWKUSR", "FFFAAAZZZNNNUUU", strict=True))
+    assert [answer(request(), de48=f"8301{letter}").avs for letter in "DF"] == ["F", "F"]
+
+
+def test_the_security_codes_letters() -> None:
+    """American Express says Y for a match."""
     assert [response_codes.map_cvv_letter(letter, "VISA") for letter in "MNPSUYX "] == [*"MNPSUUU", ""]
     assert [answer(request(brand="AMEX"), de48=f"8701{letter}").cvv for letter in "YNU"] == ["M", "N", "U"]
 

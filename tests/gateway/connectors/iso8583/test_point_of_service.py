@@ -137,11 +137,13 @@ def test_what_clears_or_reverses_a_renewal_says_what_the_renewal_said(shop: Shop
                threeDSecure__dsTransactionId="f25084f0-5b16-4c0a-ae5d-b24808a95e4b")  # fmt: skip
     renewed = shop.api.follow(held.id, "PA", "92.00", standingInstruction__industryPractice="REAUTHORIZATION")
     target = held.id if by == "the first" else renewed.id
-    assert shop.api.follow(target, "CP", "20.00").code == OK
+    captured = shop.api.follow(target, "CP", "20.00")
+    assert captured.code == OK
     assert shop.api.follow(target, "RV", "10.00").code == OK
+    assert shop.api.follow(captured.id, "RF", "5.00").code == OK
     asked = host.seen("0100")[1]
     assert of(asked) == ("102", "08", "M205")
-    for mti in ("0220", "0400"):
+    for mti in ("0220", "0400", "0200"):
         (message,) = host.seen(mti)
         assert (of(message), parts(message)) == (of(asked), parts(asked)), mti
 
@@ -429,5 +431,7 @@ def test_an_exemption_reaches_the_acquirer_in_the_networks_code(
 
 @pytest.mark.parametrize("category", ["MO", "TO"])
 def test_a_mail_or_telephone_order_is_one(shop: Shop, host: IsoHost, category: str) -> None:
-    pay(shop, transactionCategory=category)
-    assert of(host.seen("0200")[0]) == ("012", "08", "")
+    """It has nothing to be exempted from."""
+    pay(shop, transactionCategory=category, threeDSecure__exemptionFlag="01", threeDSecure__challengeIndicator="05")
+    (message,) = host.seen("0200")
+    assert (of(message), "exemption" in parts(message)) == (("012", "08", ""), False)

@@ -104,6 +104,29 @@ def test_an_account_that_is_stored_again_gives_a_mandate_of_its_own(banked: Shop
     assert (order.mandate.mandate if order.mandate else "", SepaMandate.objects.count()) == (second.upper(), 2)
 
 
+@pytest.mark.parametrize(("given", "wanted"), [("CORE", "B2B"), ("B2B", "CORE")])
+def test_a_mandate_of_one_scheme_is_not_collected_in_the_other(
+    shop: Shop, outbox: Path, given: str, wanted: str
+) -> None:
+    """EPC 222-07: a business debit has a mandate of its own, which the debtor's bank was told of. After a change of the
+    account's scheme, what waits for a file is declined, and what comes under the old mandates is refused."""
+    account = sepa.account_at_bank(shop.channel, instrument=given)
+    registration = store(shop)
+    waiting = sepa.debit(shop.api, **NAMED).id
+    AcquirerAccount.objects.filter(pk=account.pk).update(settings=sepa.SETTINGS | {"instrument": wanted})
+    accounts.clear_account_cache()
+    named, stored = refused(shop, **NAMED), pay_stored(shop, registration)
+    assert (named.code, stored.code) == ("600.200.500", "600.200.500")
+    assert why(named) == f"the mandate was given for {given} debits, and the account makes {wanted} ones"
+    pass_time(shop.api, days=sepa.A_RUN)
+    assert shop.api.read(waiting).code == "800.100.205"
+    assert not sepa.files_in(outbox)
+    sepa.debit(shop.api, **{**NAMED, "bankAccount__mandate__id": "M-B"})
+    pass_time(shop.api, days=sepa.A_RUN)
+    (file,) = sepa.files_in(outbox)
+    assert (file.texts("LclInstrm/Cd"), file.texts("MndtId")) == ([wanted], ["M-B"])
+
+
 # --- addresses ----------------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,56 @@
+"""Payouts to cards in doubt, decided by a person: networks reverse none, and a host cannot be asked about a request.
+
+Source: docs/decisions/0152.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+from uuid import UUID
+
+from django.db import transaction
+
+from gateway.access import audit_log
+from gateway.connectors.port import AcquirerReply
+from gateway.core import clock
+from gateway.core.result_codes import TIMEOUT_REVERSED_CODE
+from gateway.models import Payment, Status
+from gateway.payments import store
+from gateway.payments.outcomes import outcome_from_reply
+from gateway.payments.record_only_payments import resolve_success_code
+from gateway.payments.reversal_border import is_card_payout
+from gateway.payments.states import PaymentTransitionError
+
+NOT_PAID_OUT_TEXT: Final = "The acquirer says that it was not paid out."
+
+
+class PayoutNotDecidableError(Exception):
+    """The payment is no payout to a card that is in doubt; the text says why."""
+
+
+def decide_payout(ident: UUID, *, paid: bool, by: audit_log.Actor) -> Payment:
+    """Record what the acquirer told a person of a payout without an answer: approved, or declined as never made. Raises
+    PayoutNotDecidableError."""
+    payment = Payment.objects.select_related("merchant", "channel").filter(pk=ident).first()
+    if payment is None:
+        raise PayoutNotDecidableError("no payment has this id")
+    if not is_card_payout(payment):
+        raise PayoutNotDecidableError("it is no payout to a card")
+    if payment.status != Status.IN_DOUBT:
+        raise PayoutNotDecidableError(f"it is {Status(payment.status).label}, not in doubt")
+    reply = AcquirerReply(
+        code=resolve_success_code(payment.test_mode) if paid else TIMEOUT_REVERSED_CODE,
+        approved=payment.money if paid else None,
+        connector_tx_id=payment.connector_tx_id,
+        details={} if paid else {"ExtendedDescription": NOT_PAID_OUT_TEXT},
+        sent={"question": payment.id.hex},
+        received={"outcome": "paid" if paid else "not paid", "by": by.name},
+    )
+    outcome = outcome_from_reply(reply, at=clock.merchant_now(payment.merchant))
+    try:
+        with transaction.atomic():
+            store.complete_payment(payment, outcome, kind="person")
+            audit_log.record_audit_entry(by, "payout decided", payment, after={"paid": paid})
+    except PaymentTransitionError:
+        raise PayoutNotDecidableError("it has its outcome by now") from None
+    return payment

@@ -1,0 +1,103 @@
+"""Payouts to cards without an answer: nothing takes them back, and a person decides. Source: docs/decisions/0152."""
+
+from __future__ import annotations
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.urls import reverse
+
+from gateway.access import audit_log
+from gateway.models import AcquirerExchange, AuditEntry, Notification, OpenPayment, Payment, Role
+from gateway.payments.payout_decisions import PayoutNotDecidableError, decide_payout
+from tests.support.fixtures import Shop
+from tests.support.iso_host import IsoHost, account_at_host
+from tests.support.office import person, signed_in
+from tests.support.recovery import recover_after
+
+OK = "000.100.112"
+SENT = {"transactionBai": "AA", "recipient__country": "DEU"}
+DAY = 24 * 3600
+
+
+@pytest.fixture
+def host(iso_host: IsoHost, shop: Shop) -> IsoHost:
+    account_at_host(shop.channel, iso_host)
+    return iso_host
+
+
+def pay_out(shop: Shop, transfer: str = "PAYMENT", kind: str = "CD") -> str:
+    return shop.api.pay(testMode="EXTERNAL", paymentType=kind, transactionProcessingCode=transfer, **SENT).id
+
+
+def status(payment: str) -> tuple[str, str]:
+    row = Payment.objects.get(pk=payment)
+    return row.status, row.result_code
+
+
+def test_after_silence_a_payout_is_not_taken_back(shop: Shop, host: IsoHost) -> None:
+    """The host has made it, and would acknowledge a reversal. It is looked at once a day, and nothing is sent."""
+    host.next("0200", "lost")
+    paid = pay_out(shop)
+    assert status(paid)[0] == "IN_DOUBT"
+    for seconds in (120, 120, DAY // 2, DAY):
+        recover_after(seconds)
+    assert not [*host.seen("0420"), *host.seen("0421")]
+    assert len(host.seen("0200")) == 1
+    assert status(paid)[0] == "IN_DOUBT"
+    assert AcquirerExchange.objects.filter(payment=paid, kind="void").count() == 2
+
+
+def test_what_a_payout_is_not_is_taken_back_as_ever(shop: Shop, host: IsoHost) -> None:
+    """A credit without a transfer, and a funding."""
+    host.next("0200", "lost", times=2)
+    credit = shop.api.pay(testMode="EXTERNAL", paymentType="CD").id
+    funding = pay_out(shop, "FUNDING", "DB")
+    recover_after(120)
+    assert len(host.seen("0420")) == 2
+    assert {status(credit), status(funding)} == {("DECLINED", "900.100.301")}
+
+
+def test_a_payout_that_was_never_sent_is_declined(shop: Shop, host: IsoHost) -> None:
+    """Its message had no number: no host has it."""
+    host.next("0200", "lost")
+    paid = pay_out(shop)
+    Payment.objects.filter(pk=paid).update(connector_tx_id="")
+    OpenPayment.objects.update(trace_number=0)
+    recover_after(120)
+    assert status(paid) == ("DECLINED", "900.100.301")
+
+
+@pytest.mark.parametrize(("answer", "end"), [("--paid", ("APPROVED", OK)), ("--not-paid", ("DECLINED", "900.100.301"))])
+def test_a_person_enters_what_the_acquirer_says(
+    shop: Shop, host: IsoHost, answer: str, end: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    host.next("0200", "lost")
+    paid = pay_out(shop)
+    recover_after(120)
+    told = Notification.objects.filter(payment_id=paid).count()
+    call_command("decide_payout", paid, answer)
+    assert capsys.readouterr().out == f"{end[1]} {end[0]}\n"
+    assert status(paid) == end
+    assert Notification.objects.filter(payment_id=paid).count() == told + 1
+    assert not OpenPayment.objects.exists()
+    (entry,) = AuditEntry.objects.filter(action="payout decided")
+    assert (entry.subject_id, entry.after) == (str(Payment.objects.get(pk=paid).pk), {"paid": answer == "--paid"})
+    shown = shop.api.read(paid)
+    words = shown.body["resultDetails"].get("ExtendedDescription", "")
+    assert (shown.code, words) == (end[1], "" if answer == "--paid" else "The acquirer says that it was not paid out.")
+    page = signed_in(person("ann", Role.ADMINISTRATOR)).get(reverse("admin:gateway_payment_change", args=[paid]))
+    assert "was asked by a person" in page.content.decode()
+    with pytest.raises(CommandError, match="not in doubt"):
+        call_command("decide_payout", paid, answer)
+
+
+def test_what_is_no_payout_in_doubt_is_not_decided(shop: Shop, host: IsoHost) -> None:
+    host.next("0200", "lost")
+    credit = shop.api.pay(testMode="EXTERNAL", paymentType="CD")
+    by = audit_log.COMMAND_LINE_ACTOR
+    with pytest.raises(PayoutNotDecidableError, match="no payout to a card"):
+        decide_payout(Payment.objects.get(pk=credit.id).pk, paid=True, by=by)
+    for wrong, why in (("nonsense", "32 lower-case hex digits"), ("0" * 32, "no payment has this id")):
+        with pytest.raises(CommandError, match=why):
+            call_command("decide_payout", wrong, "--paid")
+    assert status(credit.id)[0] == "IN_DOUBT"
