@@ -90,7 +90,7 @@ class TokenLimitUsage(models.Model):
     """Usage of a token's 24-hour limit: one payment, written before the payment begins.
 
     ``payment``: None until the payment has begun; if the worker dies in between it stays None, and the amount counts.
-    ``at``: real time. Rows older than the limit's period are deleted (gateway.api.token_limits).
+    ``at``: real time. Rows older than the limit's period are deleted (gateway.payments.token_limits).
     """
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
