@@ -6,6 +6,8 @@ Source: docs/decisions/0050; rulings D11, D13.
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
@@ -17,6 +19,7 @@ from django.test import RequestFactory
 from gateway.api import base_view
 from gateway.api.base_view import MAX_PREREAD_BYTES, ApiView
 from gateway.api.errors import ApiError
+from gateway.catalogue.endpoints import STATUS_ENDPOINT
 from gateway.catalogue.parse import InvalidParametersError
 from gateway.catalogue.typed_pairs import reveal_text
 from gateway.models import Merchant, RequestLog
@@ -234,6 +237,33 @@ def test_head_is_a_read(api: Api) -> None:
     answer = api.call("HEAD", f"/v1/payments/{ident}", {"entityId": api.entity or ""})
     assert answer.status == 200
     assert api.call("HEAD", f"/v1/payments/{'0' * 32}", {"entityId": api.entity or ""}).status == 404
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("method", "known", "status"), [("GET", "readPayment", 200), ("HEAD", "readPayment", 200), ("PUT", "other", 405)]
+)
+def test_a_request_is_traced_and_counted_by_its_endpoint(
+    api: Api, monkeypatch: pytest.MonkeyPatch, method: str, known: str, status: int
+) -> None:
+    """By how much each is used and how long it takes: what a wrong method costs is no endpoint's."""
+    traced: list[Any] = []
+    counted: list[Any] = []
+
+    @contextmanager
+    def trace(name: str, **facts: Any) -> Iterator[Any]:
+        yield SimpleNamespace(set=lambda **more: traced.append((name, facts["operation"], facts["ndc"](), more)))
+
+    ident = api.pay().id
+    monkeypatch.setattr(base_view.tracing, "trace_span", trace)
+    monkeypatch.setattr(base_view.metrics, "count_request", lambda *given: counted.append(given))
+    answer = api.call(method, f"/v1/payments/{ident}", {"entityId": api.entity or ""})
+    ((span, operation, ndc, outcome),) = traced
+    ((name, code, seconds),) = counted
+    assert operation == name == (STATUS_ENDPOINT.name if known == "readPayment" else known)
+    assert (span, outcome, code, answer.status) == (f"request {operation}", {"status": status}, status, status)
+    assert ndc
+    assert 0 <= seconds < 60
 
 
 # --- admission ----------------------------------------------------------------------------------------------------
