@@ -156,6 +156,19 @@ def payment_fields() -> dict[str, str]:
 
 
 @pytest.mark.django_db
+def test_a_payment_is_followed_by_its_path_or_by_its_name(api: Api) -> None:
+    held, beside = api.pay(paymentType="PA"), api.pay(paymentType="PA")
+    raised = {"paymentType": "PA", "amount": "5.00", "currency": "EUR", "referenceUuid": held.id}
+    named = api.post("/v1/payments", {**raised, "standingInstruction.industryPractice": "INCREMENTAL_AUTH"})
+    by_path = api.follow(held.id, "CP", "7.00")
+    for answer, kind, amount in ((named, "PA", "5.00"), (by_path, "CP", "7.00")):
+        assert answer.status == 200, answer
+        row = Payment.objects.get(pk=answer.id)
+        assert (row.referenced, row.payment_type, row.amount) == (UUID(held.id), kind, Decimal(amount))
+    assert not Payment.objects.filter(referenced=beside.id).exists()
+
+
+@pytest.mark.django_db
 def test_a_read_tells_the_payment_its_rate_and_what_was_ignored(shop: Shop) -> None:
     channel = shop.open_channel(limits={"*": {"limit": 50, "window_s": 1_000_000}})
     api = shop.api_of(channel)
