@@ -16,7 +16,6 @@ import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,6 +25,9 @@ from tink import aead, json_proto_keyset_format, prf, secret_key_access
 
 from gateway.core import clock
 from gateway.core.addons import import_addon
+
+aead.register()
+prf.register()
 
 KeysetDocument = dict[str, Any]
 KEYSET_PARTS: Final = ("seal", "fingerprint")
@@ -95,7 +97,6 @@ class KeysetLocation:
 
 def open_keyset(document: KeysetDocument) -> KeysetPrimitives:
     """The primitives of a keyset. Raises VaultError when a part of it is invalid."""
-    _register_primitives()
     try:
         seal, fingerprint = (
             json_proto_keyset_format.parse(json.dumps(document[part]), secret_key_access.TOKEN) for part in KEYSET_PARTS
@@ -234,7 +235,6 @@ def _find_key(document: KeysetDocument, part: str, key: int) -> dict[str, Any]:
 
 def _new_pair(taken: set[int]) -> dict[str, dict[str, Any]]:
     """One key for each part, both with the id of the first: fingerprints carry none, so theirs may be any."""
-    _register_primitives()
     while True:
         pair: dict[str, dict[str, Any]] = {}
         for part, template in (
@@ -272,9 +272,3 @@ def _load_kms(name: str) -> Callable[[bytes], bytes | str]:
         return plain
 
     return guarded
-
-
-@lru_cache(maxsize=1)
-def _register_primitives() -> None:
-    aead.register()
-    prf.register()

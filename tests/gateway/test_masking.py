@@ -6,7 +6,14 @@ import pytest
 
 from gateway.connectors.simulator.cards import INVALID_NUMBER, SIMULATED_CARDS
 from gateway.core.luhn import compute_check_digit, is_luhn_valid
-from gateway.core.masking import contains_card_number, looks_like_pan, mask_iban, mask_pan, mask_text
+from gateway.core.masking import (
+    contains_card_number,
+    looks_like_pan,
+    mask_iban,
+    mask_note,
+    mask_pan,
+    mask_text,
+)
 
 
 @pytest.mark.parametrize(
@@ -178,3 +185,103 @@ def test_codes_pins_and_tokens_are_masked_by_their_name(text: str, shown: str) -
 )
 def test_a_typed_text_with_a_card_number_or_a_code_is_known_in_any_notation(text: str, found: bool) -> None:
     assert contains_card_number(text) is found
+
+
+@pytest.mark.parametrize(
+    ("iban", "shown"),
+    [("12345678901", "***********"), ("123456789012", "1234****9012"), ("1234567890123", "1234*****0123"), ("", "")],
+)
+def test_an_iban_that_is_too_short_shows_nothing(iban: str, shown: str) -> None:
+    assert mask_iban(iban) == shown
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [
+        ("123456789012", "********9012"),
+        ("1234567890123", "123456***0123"),
+        ("12345678901", "*******8901"),
+        ("1" * 19, "111111*********1111"),
+    ],
+)
+def test_a_number_is_masked_as_its_length_allows(number: str, shown: str) -> None:
+    assert mask_pan(number) == shown
+
+
+@pytest.mark.parametrize(
+    ("digits", "like"),
+    [
+        ("4200000000000000", True),
+        ("4200000000000001", False),
+        ("0000000000000000", False),
+        ("1234567812345670", False),
+        ("4242", False),
+    ],
+)
+def test_a_card_number_has_its_brands_range_and_the_check_digit(digits: str, like: bool) -> None:
+    assert looks_like_pan(digits) is like
+
+
+@pytest.mark.parametrize(
+    ("text", "most", "note"),
+    [
+        (" seen \n", 10, "seen"),
+        ("two\nlines\tand\0more", 40, "two lines and more"),
+        ("paid with 4200000000000000", 100, "paid with 420000******0000"),
+        ("paid with 4200000000000000", 20, "paid with 420000****"),
+        ("x" * 12, 12, "x" * 12),
+        ("x" * 13, 12, "x" * 12),
+    ],
+)
+def test_a_note_is_one_line_of_its_length_and_masked_before_it_is_cut(text: str, most: int, note: str) -> None:
+    """A number that is cut off in the middle would not be known as one."""
+    assert mask_note(text, most) == note
+
+
+FOUR = "4200000000000000"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        # Ids, whose digits mean nothing, in each form that is one.
+        (FOUR * 2, False),
+        (f"{FOUR * 2}-{FOUR * 2}", False),
+        ("42000000-0000-0000-4200-000000000000", False),
+        (f"VISA:{FOUR}4200", False),
+        # And what only looks like one.
+        (f"{FOUR * 2}-{FOUR}", True),
+        (f"{FOUR} {FOUR}", True),
+        (f"x{FOUR * 2}", False),
+        ("42000000.00000000", True),
+        ("4200000000000000x", True),
+        ("420000000000000", False),
+        ("12:00-" + "ab" * 16, False),
+        ("4200000000000000:-" + "ab" * 16, True),
+    ],
+)
+def test_an_id_is_no_card_number_whatever_its_digits(text: str, found: bool) -> None:
+    assert contains_card_number(text) is found
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("password=x1&a=b", "password=***&a=b"),
+        ("secret: 'x y'", "secret: '***'"),
+        ("cryptogram=AAAB==&a=b", "cryptogram=***&a=b"),
+        ('"paymentToken": "abc"', '"paymentToken": "***"'),
+        ("number=12345678", "number=********"),
+        ("number=1234567", "number=1234567"),
+        ("number=4200-0000-0000-0001", "number=420000******0001"),
+        ("number=42%2D00%2D0000%2D0000%2D0001", "number=420000******0001"),
+        ("xcvv=123", "xcvv=123"),
+        ("password=None", "password=None"),
+        ("Bearer short", "Bearer short"),
+        ("Bearer 12345678", "Bearer ***"),
+        ("Bearer+12345678", "Bearer+***"),
+        ("bearer%2012345678 rest", "bearer%20*** rest"),
+    ],
+)
+def test_what_stands_behind_the_name_of_a_secret_is_masked_by_its_kind(text: str, shown: str) -> None:
+    assert mask_text(text) == shown

@@ -7,14 +7,18 @@ import io
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, date, datetime
 from decimal import Decimal
+from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.db import OperationalError, connection, transaction
 
 from chargebacks import cases, ledger
 from chargebacks.models import Chargeback
+from chargebacks.stages import DisputeStage
 from gateway.db.database_clock import read_database_time
 from gateway.models import Payment, RequestLog
 from reporting.models import ClearingInstitute, Finding, Match, SettlementFile, SettlementRecord
@@ -396,3 +400,199 @@ def wait_until(condition: Callable[[], bool]) -> None:
         if condition():
             return
         time.sleep(0.01)
+
+
+# --- each part by itself ------------------------------------------------------------------------------------------
+
+
+def a_record(**changes: Any) -> SettlementRecord:
+    """A line that can be booked, with ``changes``; not stored."""
+    usual = {
+        "id": UUID(int=5), "record_type": "CHARGEBACK", "transaction_type": "DEBIT", "cashflow": "NEG",
+        "settlement_status": "", "amount": Decimal("15.00"), "currency": "EUR", "reason_code": "000.100.206",
+        "settlement_tx_id": "D-1", "settlement_date": date(2030, 1, 2), "version": 3,
+        "respond_by": date(2030, 2, 3), "scheme_reason": "10.4", "scheme_case": "case-7", "arn": "arn-8",
+        "dispute_stage": "",
+    }  # fmt: skip
+    return SettlementRecord(**usual | changes)
+
+
+OF_PAYMENT = Payment(id=UUID(int=6), chain=UUID(int=7), currency="EUR")
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({}, ""),
+        ({"reason_code": ""}, ""),
+        ({"settlement_status": "SETTLED"}, ""),
+        ({"settlement_status": "FAILED"}, "the institute says that it failed"),
+        ({"cashflow": "POS"}, "it flows POS, such a line flows NEG"),
+        ({"record_type": "CHARGEBACK REVERSAL"}, "it flows NEG, such a line flows POS"),
+        ({"record_type": "CHARGEBACK REVERSAL", "cashflow": "POS"}, ""),
+        ({"currency": "USD"}, "it is in USD, the payment in EUR"),
+        ({"reason_code": "000.100.110"}, "000.100.110 is no reason of a chargeback"),
+        # Of several the first is told.
+        ({"settlement_status": "FAILED", "cashflow": "POS", "currency": "USD"}, "the institute says that it failed"),
+        ({"cashflow": "POS", "currency": "USD"}, "it flows POS, such a line flows NEG"),
+    ],
+)
+def test_a_line_that_contradicts_itself_or_its_payment_is_not_booked(changes: dict[str, Any], why: str) -> None:
+    if not why:
+        chargeback_booking._check_bookable(a_record(**changes), OF_PAYMENT)
+        return
+    with pytest.raises(chargeback_booking.NotBookableError) as caught:
+        chargeback_booking._check_bookable(a_record(**changes), OF_PAYMENT)
+    assert str(caught.value) == why
+
+
+@pytest.mark.parametrize(
+    ("changes", "payment", "same"),
+    [
+        ({}, UUID(int=6), True),
+        ({"amount": Decimal(15)}, UUID(int=6), True),
+        ({"reason_code": "other", "settlement_date": date(2031, 1, 1), "id": UUID(int=9)}, UUID(int=6), True),
+        ({"record_type": "CHARGEBACK REVERSAL"}, UUID(int=6), False),
+        ({"amount": Decimal("15.01")}, UUID(int=6), False),
+        ({"currency": "USD"}, UUID(int=6), False),
+        ({"settlement_tx_id": "D-2"}, UUID(int=6), False),
+        ({}, UUID(int=8), False),
+    ],
+)
+def test_two_lines_are_about_one_chargeback_by_the_institutes_id_of_it(
+    changes: dict[str, Any], payment: UUID, same: bool
+) -> None:
+    first = chargeback_booking._duplicate_key(a_record(), OF_PAYMENT)
+    second = chargeback_booking._duplicate_key(a_record(**changes), Payment(id=payment))
+    assert (first == second) is same
+
+
+@pytest.mark.parametrize(
+    ("changes", "same"),
+    [
+        ({"arn": "other"}, True),
+        ({"settlement_date": date(2030, 1, 3)}, False),
+        ({"reason_code": "000.100.207"}, False),
+        ({"settlement_tx_id": "D-1"}, False),
+    ],
+)
+def test_without_an_id_two_lines_are_about_one_chargeback_by_day_and_reason(
+    changes: dict[str, Any], same: bool
+) -> None:
+    first, second = a_record(settlement_tx_id=""), a_record(**{"settlement_tx_id": ""} | changes)
+    keys = {chargeback_booking._duplicate_key(one, OF_PAYMENT) for one in (first, second)}
+    assert (len(keys) == 1) is same
+
+
+@pytest.mark.parametrize("stage", ["", *(str(one) for one in DisputeStage)])
+def test_a_chargeback_is_entered_with_all_that_its_line_says(monkeypatch: pytest.MonkeyPatch, stage: str) -> None:
+    given: list[Any] = []
+
+    def enter(*args: Any, **more: Any) -> Any:
+        given.append((args, more))
+        return SimpleNamespace(pk=UUID(int=11))
+
+    monkeypatch.setattr(ledger, "record_chargeback", enter)
+    key = UUID(int=10)
+    assert chargeback_booking._charge_back(a_record(dispute_stage=stage), OF_PAYMENT, BY, key) == UUID(int=11)
+    ((args, more),) = given
+    assert args == (OF_PAYMENT, Decimal("15.00"))
+    assert callable(more.pop("extra_writes"))
+    assert more == {
+        "reason": "000.100.206", "source": "file", "by": BY, "respond_by": date(2030, 2, 3), "reference": "D-1",
+        "line": UUID(int=5), "duplicate_key": key, "scheme": cases.SchemeFacts(
+            reason="10.4", case="case-7", arn="arn-8", stage=DisputeStage(stage) if stage else None,
+            day=date(2030, 1, 2),
+        ),
+    }  # fmt: skip
+
+
+def test_a_reversal_is_entered_for_the_open_case_of_its_amount(monkeypatch: pytest.MonkeyPatch) -> None:
+    case, asked, given = object(), [], []
+    monkeypatch.setattr(ledger, "find_open_case", lambda *args: (asked.append(args), case)[1])
+
+    def enter(*args: Any, **more: Any) -> Any:
+        given.append((args, more))
+        return SimpleNamespace(pk=UUID(int=11))
+
+    monkeypatch.setattr(ledger, "record_chargeback_reversal", enter)
+    key = UUID(int=10)
+    assert chargeback_booking._reverse(a_record(), OF_PAYMENT, BY, key) == UUID(int=11)
+    assert asked == [(OF_PAYMENT, Decimal("15.00"))]
+    ((args, more),) = given
+    assert args == (case, Decimal("15.00"))
+    assert callable(more.pop("extra_writes"))
+    assert more == {"source": "file", "by": BY, "line": UUID(int=5), "duplicate_key": key}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"record_type": "SETTLED"},
+        {"state": "NOT_MATCHED"},
+        {"state": "MULTIPLE_MATCHES"},
+        {"chargeback": UUID(int=1)},
+        {"line": 0},
+        {"file": None},
+    ],
+    ids=str,
+)
+def test_of_a_file_those_lines_are_booked_that_wait_for_it(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]
+) -> None:
+    """None of another kind, state or file, none that is booked, and none before where a run was interrupted."""
+    payment = paid(shop, "60.00")
+    own = institute()
+    lines = [disputed(payment, "5.00", SettlementTxId=f"D-{number}") for number in range(3)]
+    file = take_in(csv(lines), own)
+    other = take_in(csv([disputed(payment, "5.00", SettlementTxId="D-9")]), own, "other.csv")
+    SettlementRecord.objects.update(chargeback=None)
+    SettlementFile.objects.filter(pk=file.pk).update(book_line=1)
+    file.book_line = 1
+    last = SettlementRecord.objects.filter(file=file).latest("line")
+    SettlementRecord.objects.filter(pk=last.pk).update(**changes | ({"file": other} if "file" in changes else {}))
+    booked: list[UUID] = []
+    monkeypatch.setattr(chargeback_booking, "book_record", lambda record, by: booked.append(record.pk))
+    chargeback_booking.book_chargebacks(file, lambda: None)
+    expected = SettlementRecord.objects.filter(file=file, line__gt=1).exclude(pk=last.pk).order_by("line")
+    assert booked == list(expected.values_list("pk", flat=True))
+    assert booked
+
+
+@pytest.mark.parametrize(
+    ("changes", "tried"),
+    [
+        ({}, True),
+        ({"chargeback": UUID(int=1)}, False),
+        ({"state": "NOT_MATCHED"}, False),
+        ({"finding": {"kind": "TWICE"}}, False),
+        ({"finding": {"closed_at": datetime(2030, 1, 1, tzinfo=UTC)}}, False),
+        ({"finding": {"made_at": datetime(2100, 1, 1, tzinfo=UTC)}}, False),
+        (
+            {"finding": {"made_at": datetime(2100, 1, 1, tzinfo=UTC),
+                         "found": chargeback_booking.SAME_AMOUNT_PENDING}},
+            True,
+        ),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_line_is_tried_again_when_something_happened_in_its_chain(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], tried: bool
+) -> None:
+    payment, own = paid(shop, "60.00"), institute()
+    take_in(csv([reversal(payment, "25.00")]), own)
+    take_in(csv([reversal(paid(shop, "61.00"), "26.00")]), own, "beside.csv")
+    shop.api.follow(payment.id.hex, "RF", "1.00")
+    record = SettlementRecord.objects.get(amount="25.00")
+    of_record = {name: value for name, value in changes.items() if name != "finding"}
+    finding = changes.get("finding", {})
+    if of_record:
+        SettlementRecord.objects.filter(pk=record.pk).update(**of_record)
+    if finding:
+        Finding.objects.filter(record=record).update(**finding)
+    booked: list[UUID] = []
+    monkeypatch.setattr(chargeback_booking, "book_record", lambda record, by: booked.append(record.pk))
+    assert chargeback_booking.retry_unbooked_records(shop.merchant) == 0
+    assert booked == [], "real time moves for all merchants alike"
+    chargeback_booking.retry_unbooked_records()
+    assert booked == ([record.pk] if tried else [])

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import hmac
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -216,3 +217,89 @@ def test_what_opens_and_is_no_text_is_no_message_of_ours() -> None:
     headers = {"x-initialization-vector": vector.hex(), "x-authentication-tag": sealed[-16:].hex()}
     verdict = message_verification.verify_message(KEYS, headers, sealed[:-16].hex(), NOW)
     assert (verdict.kind, verdict.why) == (VerificationResult.WRONG_KEY, "does not open")
+
+
+@pytest.mark.parametrize(("seconds", "minutes"), [(301, "5"), (359, "5"), (360, "6"), (781, "13")])
+@pytest.mark.parametrize(("sign", "why"), [(-1, "old"), (1, "early")])
+def test_what_is_out_of_time_is_told_with_whole_minutes_its_text_and_its_key(
+    seconds: int, minutes: str, sign: int, why: str
+) -> None:
+    keys = SigningKeys(current=MINE, previous=OLD)
+    message = sent("signed", keys=SigningKeys(current=OLD), at=NOW + sign * timedelta(seconds=seconds))
+    verdict = message_verification.verify_message(keys, *message, NOW)
+    assert (verdict.kind, verdict.why, verdict.more, verdict.text, verdict.previous) == (
+        VerificationResult.OLD, why, minutes, TEXT, True,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("previous", [False, True])
+def test_what_was_changed_on_the_way_is_shown_as_it_was_sent(previous: bool) -> None:
+    keys = SigningKeys(current=MINE, previous=OLD)
+    headers, body = sent("signed", keys=SigningKeys(current=OLD if previous else MINE))
+    verdict = message_verification.verify_message(keys, headers, f"{body} ", NOW)
+    assert (verdict.kind, verdict.text, verdict.previous) == (VerificationResult.WRONG_ENCODING, TEXT, previous)
+
+
+@pytest.mark.parametrize("other", ["v1,AAAA", "v2,x", "rubbish", "v1"])
+@pytest.mark.parametrize("first", [True, False])
+def test_of_several_signatures_one_that_fits_is_enough(other: str, first: bool) -> None:
+    """While a rotation overlaps there are two, and later versions may stand beside ours."""
+    headers, body = sent("signed")
+    own = headers["webhook-signature"]
+    both = f"{other} {own}" if first else f"{own} {other}"
+    verdict = message_verification.verify_message(KEYS, headers | {"webhook-signature": both}, body, NOW)
+    assert verdict.kind == VerificationResult.RIGHT
+    padded = headers | {
+        "webhook-id": f" {headers['webhook-id']} ",
+        "webhook-timestamp": f"{headers['webhook-timestamp']} ",
+    }
+    assert message_verification.verify_message(KEYS, padded, body, NOW).kind == VerificationResult.RIGHT
+
+
+def test_a_signature_of_our_length_in_another_version_is_none() -> None:
+    headers, body = sent("signed")
+    other = headers["webhook-signature"].replace("v1,", "v2,")
+    verdict = message_verification.verify_message(KEYS, headers | {"webhook-signature": other}, body, NOW)
+    assert (verdict.kind, verdict.why) == (VerificationResult.WRONG_ENCODING, "signature")
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "why"),
+    [
+        (lambda body, tag: body, VerificationResult.RIGHT, "right"),
+        (lambda body, tag: f" {body}\n", VerificationResult.RIGHT, "right"),
+        (lambda body, tag: f'"{body}"', VerificationResult.RIGHT, "right"),
+        (lambda body, tag: body.upper(), VerificationResult.RIGHT, "right"),
+        (lambda body, tag: f'{{"encryptedBody": "{body}"}}', VerificationResult.RIGHT, "right"),
+        (lambda body, tag: body + tag, VerificationResult.WRONG_ENCODING, "tag inside"),
+        (
+            lambda body, tag: base64.b64encode(bytes.fromhex(body + tag)).decode(),
+            VerificationResult.WRONG_ENCODING,
+            "body in base64",
+        ),
+        (lambda body, tag: body[:-2], VerificationResult.WRONG_KEY, "does not open"),
+        (lambda body, tag: body[:-1] + "!", VerificationResult.WRONG_ENCODING, "body is no hex"),
+        (lambda body, tag: "", VerificationResult.WRONG_ENCODING, "body is no hex"),
+        (lambda body, tag: "{", VerificationResult.WRONG_ENCODING, "no encryptedBody"),
+        (lambda body, tag: '{"body": 1}', VerificationResult.WRONG_ENCODING, "no encryptedBody"),
+    ],
+)
+@pytest.mark.parametrize("previous", [False, True])
+def test_an_encrypted_body_is_opened_in_the_forms_that_it_takes_on_the_way(
+    change: Callable[[str, str], str], kind: VerificationResult, why: str, previous: bool
+) -> None:
+    keys = SigningKeys(current=MINE, previous=OLD)
+    headers, body = sent("encrypted", keys=SigningKeys(current=OLD if previous else MINE))
+    verdict = message_verification.verify_message(keys, headers, change(body, headers["x-authentication-tag"]), NOW)
+    read = verdict.text == TEXT
+    assert (verdict.kind, verdict.why) == (kind, why)
+    assert read is (why in ("right", "tag inside", "body in base64"))
+    assert verdict.previous is (previous and read)
+
+
+@pytest.mark.parametrize("name", ["x-initialization-vector", "x-authentication-tag"])
+def test_one_header_of_two_is_an_encrypted_message_that_lacks_the_other(name: str) -> None:
+    headers, body = sent("encrypted")
+    verdict = message_verification.verify_message(KEYS, {name: headers[name]}, body, NOW)
+    assert (verdict.kind, verdict.why) == (VerificationResult.MISSING, "header")
+    assert message_verification.verify_message(KEYS, {}, body, NOW).why == "no headers"

@@ -1,0 +1,247 @@
+"""The payment endpoints: which channel, token, key and renderer a payment is made with, and what is answered.
+
+Source: Part A, Endpoints; rulings D2, D11, D12, D20.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from gateway.access.tokens import TokenLimits
+from gateway.api import payments
+from gateway.api.base_view import RequestContext
+from gateway.catalogue.parse import Parameters
+from gateway.models import IdempotencyKey, Payment, TokenLimitUsage
+from gateway.payments.follow_ups import FollowUpRequest
+from gateway.payments.idempotency import StoredResponse
+from gateway.payments.payment_request import RequestTrace
+from gateway.payments.refusal import RequestRefusedError
+from gateway.payments.responses import RenderedResponse
+from gateway.payments.token_limits import TokenLimitError
+from tests.support.client import Api
+from tests.support.fixtures import Shop
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+TARGET = UUID(int=9)
+
+
+def a_context(**admission: Any) -> RequestContext:
+    usual = {"token": UUID(int=1), "merchant": "M", "channel": None, "entity": None, "payment": None,
+             "idempotency_row": None, "limits": None}  # fmt: skip
+    return RequestContext(
+        admission=SimpleNamespace(**usual | admission),  # type: ignore[arg-type]
+        pairs=[("a", "b")],
+        trace=RequestTrace(request=UUID(int=2), method="POST", path="/", at=NOW),
+        headers={"RateLimit-Limit": "7"},
+        endpoint="createPayment",
+    )
+
+
+# --- the channel --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("channel", "entity", "chosen"),
+    [("C", UUID(int=3), "C"), ("C", None, "C"), (None, UUID(int=3), "dispatched"), (None, None, None)],
+)
+def test_a_payment_is_of_the_channel_that_was_sent_or_is_dispatched_to_one(
+    monkeypatch: pytest.MonkeyPatch, channel: str | None, entity: UUID | None, chosen: str | None
+) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(payments, "choose_channel", lambda *given: (asked.append(given), "dispatched")[1])
+    assert payments.resolve_request_channel(a_context(channel=channel, entity=entity)) == chosen
+    assert asked == ([("M", [("a", "b")])] if chosen == "dispatched" else [])
+
+
+@pytest.mark.django_db
+def test_a_request_that_no_channel_takes_is_refused() -> None:
+    with pytest.raises(RequestRefusedError) as caught:
+        payments.respond_to_first_payment(a_context(), None, Parameters({}), NOW, None)
+    assert caught.value.code == payments.CHANNEL_NOT_CONFIGURED_CODE
+
+
+# --- answers ------------------------------------------------------------------------------------------------------
+
+
+def test_an_answer_is_json_with_the_rate_headers_and_told_when_it_is_one_from_before() -> None:
+    context = a_context()
+    fresh = payments._build_json_response(202, '{"a": "ü"}', context)
+    assert (fresh.status_code, fresh.content.decode()) == (202, '{"a": "ü"}')
+    assert (fresh["Content-Type"], fresh["RateLimit-Limit"]) == ("application/json; charset=utf-8", "7")
+    assert "Idempotent-Replayed" not in fresh
+    again = payments._build_json_response(200, "{}", context, replayed=True)
+    assert (again["Idempotent-Replayed"], again["RateLimit-Limit"]) == ("true", "7")
+    assert "Idempotent-Replayed" not in context.headers
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_what_was_stored_under_the_key_is_what_is_answered(monkeypatch: pytest.MonkeyPatch, stored: bool) -> None:
+    """Byte for byte: whoever asks again gets the same."""
+    claim: Any = object()
+    rendered: list[Any] = []
+
+    def render(payment: Any, form: Any) -> RenderedResponse:
+        rendered.append((payment, form.ndc, form.parameters, form.renderer, form.docs_url.rpartition("/")[2]))
+        return RenderedResponse(status=201, text="rendered")
+
+    monkeypatch.setattr(payments, "render_response", render)
+    context, parameters, renderer = a_context(), Parameters({"a": "b"}), lambda _payment: {}
+    responder = payments.PaymentResponder(context, parameters, claim, renderer)
+    assert responder.idempotency is not None
+    assert responder.idempotency.claim is claim
+    if stored:
+        responder.idempotency.stored = RenderedResponse(status=202, text="stored")
+    payment: Any = object()
+    answer = responder.build_response(payment)
+    assert (answer.status_code, answer.content) == ((202, b"stored") if stored else (201, b"rendered"))
+    assert rendered == ([] if stored else [(payment, context.trace.ndc, parameters, renderer, "createPayment")])
+    assert payments.PaymentResponder(context, parameters, None).idempotency is None
+
+
+@pytest.mark.django_db
+def test_a_stored_answer_is_replayed_whole_or_made_of_the_payment(api: Api) -> None:
+    """Whole where it is final, completed where the payment knows the rest, and the present state without one."""
+    first = api.pay()
+    payment = Payment.objects.get(pk=first.id)
+    context = a_context()
+    whole = payments.replay_response(
+        StoredResponse(status=218, body='{"complete": 1, "result": {"code": "1"}}', payment=payment.pk), context, dict
+    )
+    assert whole.status_code == 218
+    assert whole["Idempotent-Replayed"] == "true"
+    shown: list[Payment] = []
+
+    def renderer(row: Payment) -> dict[str, Any]:
+        shown.append(row)
+        return {"result": {"code": "000.100.110"}, "own": "7"}
+
+    present = payments.replay_response(StoredResponse(status=219, body=None, payment=payment.pk), context, renderer)
+    assert (present.status_code, present["Idempotent-Replayed"]) == (200, "true")
+    assert b'"own":"7"' in present.content
+    assert shown == [payment]
+
+
+@pytest.mark.django_db
+def test_a_key_is_looked_up_by_token_method_and_path(shop: Shop) -> None:
+    paid = shop.api.post("/v1/payments", payment_fields(), Idempotency_Key="k-1")
+    again = shop.api.post("/v1/payments", payment_fields(), Idempotency_Key="k-1")
+    assert (again.text, again.headers["Idempotent-Replayed"]) == (paid.text, "true")
+    assert "Idempotent-Replayed" not in paid.headers
+    row = IdempotencyKey.objects.get()
+    assert (row.token, row.method, row.path, row.key) == (shop.token.pk, "POST", "/v1/payments", "k-1")
+    elsewhere = shop.api.post(
+        f"/v1/payments/{paid.id}", {"paymentType": "RF", "amount": "1.00", "currency": "EUR"}, Idempotency_Key="k-1"
+    )
+    assert elsewhere.status == 200
+    assert "Idempotent-Replayed" not in elsewhere.headers
+    wrong = shop.api.post("/v1/payments", payment_fields() | {"amount": "1.00"}, Idempotency_Key="k-1")
+    assert wrong.status == 400
+    assert Payment.objects.count() == 2
+
+
+def payment_fields() -> dict[str, str]:
+    return {
+        "amount": "92.00", "currency": "EUR", "paymentBrand": "VISA", "paymentType": "DB",
+        "card.number": "4200000000000000", "card.expiryMonth": "05", "card.expiryYear": "2034", "card.cvv": "123",
+    }  # fmt: skip
+
+
+# --- first payments and follow-ups --------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db
+def test_a_payment_is_followed_by_its_path_or_by_its_name(api: Api) -> None:
+    held, beside = api.pay(paymentType="PA"), api.pay(paymentType="PA")
+    raised = {"paymentType": "PA", "amount": "5.00", "currency": "EUR", "referenceUuid": held.id}
+    named = api.post("/v1/payments", {**raised, "standingInstruction.industryPractice": "INCREMENTAL_AUTH"})
+    by_path = api.follow(held.id, "CP", "7.00")
+    for answer, kind, amount in ((named, "PA", "5.00"), (by_path, "CP", "7.00")):
+        assert answer.status == 200, answer
+        row = Payment.objects.get(pk=answer.id)
+        assert (row.referenced, row.payment_type, row.amount) == (UUID(held.id), kind, Decimal(amount))
+    assert not Payment.objects.filter(referenced=beside.id).exists()
+
+
+@pytest.mark.django_db
+def test_a_read_tells_the_payment_its_rate_and_what_was_ignored(shop: Shop) -> None:
+    channel = shop.open_channel(limits={"*": {"limit": 50, "window_s": 1_000_000}})
+    api = shop.api_of(channel)
+    paid = api.pay(amount="7.00")
+    answer = api.get(f"/v1/payments/{paid.id}", {"colour": "red"})
+    assert (answer.status, answer.id, answer.body["amount"]) == (200, paid.id, "7.00")
+    assert answer.headers["RateLimit-Limit"] == "50"
+    assert "colour" in answer.text
+    missing = api.read("0" * 32)
+    assert (missing.status, missing.code) == (404, "700.400.580")
+
+
+def a_follow_up(chain: Any, amount: str | None = None, target: UUID | None = TARGET) -> FollowUpRequest:
+    values = {"amount": amount} if amount is not None else {}
+    return FollowUpRequest(
+        payment=UUID(int=8), target=target, merchant="M", channel=None, parameters=Parameters(values),  # type: ignore[arg-type]
+        now=NOW, trace=a_context().trace, chain=chain,
+    )  # fmt: skip
+
+
+def a_chain(kind: str, found: bool = True) -> Any:
+    target = SimpleNamespace(payment_type=kind, amount=Decimal("20.00"), currency="USD")
+    return SimpleNamespace(
+        find=lambda ident: target if found and ident == TARGET else None,
+        authorization=SimpleNamespace(authorized=Decimal("35.00")),
+    )
+
+
+@pytest.mark.parametrize(
+    ("chain", "amount", "target", "moved"),
+    [
+        (None, "5.00", TARGET, (None, None)),
+        (a_chain("DB", found=False), "5.00", TARGET, (None, None)),
+        (a_chain("DB"), "5.00", None, (None, None)),
+        (a_chain("DB"), "5.00", TARGET, (Decimal("5.00"), "USD")),
+        (a_chain("DB"), None, TARGET, (Decimal("20.00"), "USD")),
+        # Of an authorization with all that it was raised by.
+        (a_chain("PA"), None, TARGET, (Decimal("35.00"), "USD")),
+        (a_chain("PA"), "5.00", TARGET, (Decimal("5.00"), "USD")),
+    ],
+)
+def test_a_follow_up_moves_its_amount_or_all_that_there_is(
+    chain: Any, amount: str | None, target: UUID | None, moved: tuple[Decimal | None, str | None]
+) -> None:
+    assert payments._resolve_max_amount(a_follow_up(chain, amount, target), None) == moved
+
+
+@pytest.mark.parametrize(
+    ("kind", "most", "refused"), [("DB", "20.00", False), ("DB", "19.99", True), ("PA", "34.99", True)]
+)
+def test_a_reversal_of_all_is_held_to_what_the_token_may_move_at_once(kind: str, most: str, refused: bool) -> None:
+    limits = TokenLimits(amount=Decimal(most))
+    if not refused:
+        assert payments._resolve_max_amount(a_follow_up(a_chain(kind)), limits)[1] == "USD"
+        return
+    with pytest.raises(TokenLimitError):
+        payments._resolve_max_amount(a_follow_up(a_chain(kind)), limits)
+
+
+@pytest.mark.django_db
+def test_first_payments_and_follow_ups_count_towards_the_tokens_day(shop: Shop) -> None:
+    token, text = shop.issue(limits=TokenLimits(day_amount=Decimal("100.00")))
+    limited = shop.api.with_token(text)
+    paid = limited.pay(amount="60.00")
+    refund = limited.follow(paid.id, "RF", "40.00")
+    assert (paid.status, refund.status) == (200, 200)
+    used = {row.payment: (row.token_id, row.amount, row.currency) for row in TokenLimitUsage.objects.all()}
+    assert used == {
+        UUID(paid.id): (token.pk, Decimal("60.00"), "EUR"),
+        UUID(refund.id): (token.pk, Decimal("40.00"), "EUR"),
+    }
+    over = limited.pay(amount="0.01")
+    assert (over.status, over.code) == (403, "800.900.300")
+    assert "24 hours" in over.description
+    assert limited.follow(paid.id, "RF", "0.01").status == 403
+    assert shop.api.pay(amount="500.00").status == 200
