@@ -52,6 +52,7 @@ from gateway.backoffice.kit import charts, keyset, work_start
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
 from gateway.backoffice.kit.formatting import format_money
 from gateway.backoffice.kit.list_columns import PickedRow, choose_list_order, read_list_look
+from gateway.backoffice.kit.list_sums import sum_listed_amounts
 from gateway.backoffice.payments import payment_search
 from gateway.backoffice.sign_in import session
 from gateway.core import clock, identifiers
@@ -154,7 +155,7 @@ class ChargebackAdmin(ReadOnlyPage):
                 for words, names in ((reason, ("reason",)), (period.describe(), ("left", "opened")))
                 if words
             ],
-            "totals": dispute_filters.sum_disputes(rows),
+            "totals": sum_listed_amounts(rows),
             "q": text,
             "shown": read_list_look(request.GET),
             "rows": pages.rows,

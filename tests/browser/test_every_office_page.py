@@ -90,7 +90,7 @@ FIND_CUT: Final = """() => {
     for (let above = own; above && above !== document.body; above = above.parentElement) {
       const style = getComputedStyle(above);
       // A list on a phone has its cells below one another: nobody pushes it aside.
-      const stacked = wide < 1024 && own.closest("#result_list, [data-rows]");
+      const stacked = wide < 1024 && own.closest("#result_list, [data-rows], .th-rows");
       const scrolls = /^(auto|scroll)$/.test(style.overflowX) && !stacked;
       if (scrolls || style.clipPath !== "none" || style.position === "fixed" || style.textOverflow === "ellipsis") {
         cut = "";

@@ -38,6 +38,7 @@ from gateway.core.identifiers import first_id_at
 from gateway.db.statement import execute_sql
 from gateway.models import AuditEntry, BreakerChange, Channel, Status, TimerRun, WebhookEndpoint
 from gateway.timers import due_times
+from gateway.timers.registry import TIMERS
 
 VIEW_BOARD_PERMISSION: Final = "gateway.view_acquireraccount"
 VIEW_CHANGES_PERMISSION: Final = "gateway.view_auditentry"
@@ -381,6 +382,7 @@ def list_queues(now: datetime) -> list[dict[str, Any]]:
         rows.append(
             {
                 "name": name,
+                "about": _(TIMERS[name].about),
                 "seconds": age.total_seconds() if age is not None else 0.0,
                 "age": describe_age(age) if age is not None else "–",
                 "run": run,

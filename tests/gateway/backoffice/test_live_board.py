@@ -14,6 +14,7 @@ from django.core.cache import cache
 from django.db import connection
 from django.test import Client
 
+from config.beat import sync_periodic_tasks
 from gateway.access import audit_log, permissions
 from gateway.backoffice.operations import live_board
 from gateway.core import clock
@@ -180,6 +181,28 @@ def test_every_queue_has_an_age_and_the_database_answers(shop: Shop, boss: Clien
     page = page_of(boss)
     assert "connections" in page
     assert "recovery" in page
+
+
+def test_a_timer_says_in_the_readers_language_what_it_does(boss: Client) -> None:
+    """A name such as "bank days" is the word of the logs. So the page of ticks."""
+    boss.post("/admin/language", {"language": "de", "next": "/admin/"})
+    sync_periodic_tasks()
+    for page in (page_of(boss), unescape(boss.get("/admin/django_celery_beat/periodictask/").content.decode())):
+        assert "Fragt den Acquirer nach Zahlungen ohne Antwort." in page
+        assert "Ask the acquirer" not in page
+
+
+def test_each_cell_of_the_wide_tables_is_labelled_for_a_phone(shop: Shop, boss: Client) -> None:
+    """There the cells of a row stand below one another, and nothing is pushed aside."""
+    shop.api.pay()
+    for title in ("Approval rate by acquirer", "Queues"):
+        section = page_of(boss).partition(f"<h2>{title}</h2>")[2].partition("</section>")[0]
+        assert "th-scroll" not in section
+        assert "th-rows" in section
+        names = re.findall('<th scope="col"[^>]*>([^<]+)</th>', section)
+        row = section.partition("<tbody><tr>")[2].partition("</tr>")[0]
+        assert re.findall('<td class="th-num" data-label="([^"]+)"', row) == names[1:]
+        assert row.count("<td") == len(names) - 1
 
 
 def test_only_the_board_is_renewed(boss: Client) -> None:
