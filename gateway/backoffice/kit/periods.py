@@ -108,7 +108,7 @@ def parse_filter_period(asked: Mapping[str, str]) -> tuple[datetime | None, date
 
 
 def render_filter_end(name: str, text: str) -> str:
-    """The value ``from`` or ``to`` of a filter by period as the field of a browser wants it, in the reader's zone; empty
+    """The value ``from`` or ``to`` of a filter by period as a browser's field wants it, in the reader's zone; empty
     where it is none."""
     try:
         at = timezone.localtime(parse_filter_time(text) if name == "from" else parse_filter_end(text))

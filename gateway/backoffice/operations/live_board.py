@@ -29,9 +29,9 @@ from gateway.backoffice.kit import charts
 from gateway.backoffice.kit.formatting import format_labelled, format_number, name_zone
 from gateway.backoffice.kit.periods import format_filter_time
 from gateway.backoffice.kit.real_time import ROW_TIME_SQL
+from gateway.backoffice.kit.time_limit import SearchTooBroadError, limit_search_time
 from gateway.backoffice.operations.dashboard import SCOPE_CONDITION, build_payments_url, cache_for_scope
 from gateway.backoffice.payments.payment_filters import NO_MERCHANT_ID
-from gateway.backoffice.payments.payment_search import SearchTooBroadError, limit_search_time
 from gateway.backoffice.sign_in import session
 from gateway.core import clock
 from gateway.core.identifiers import first_id_at

@@ -25,7 +25,7 @@ from gateway.backoffice.kit.formatting import build_state_pill, format_labelled
 from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.kit.list_columns import read_list_look
 from gateway.backoffice.kit.list_sums import sum_listed_amounts
-from gateway.backoffice.payments.payment_search import SearchTooBroadError, limit_search_time
+from gateway.backoffice.kit.time_limit import SearchTooBroadError, limit_search_time
 from gateway.backoffice.payments.payment_titles import format_payment_title
 from gateway.backoffice.schedules import schedule_details
 from gateway.backoffice.schedules.plan_words import describe_plan

@@ -28,8 +28,8 @@ from gateway.backoffice.kit.formatting import build_state_pill, name_zone
 from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.kit.list_columns import read_list_look, render_list_table
 from gateway.backoffice.kit.periods import PERIODS, render_filter_end
+from gateway.backoffice.kit.time_limit import SearchTooBroadError, limit_search_time
 from gateway.backoffice.kit.work_start import start_page_work
-from gateway.backoffice.payments.payment_search import SearchTooBroadError, limit_search_time
 from gateway.backoffice.webhooks.delivery_columns import (
     DELIVERY_COLUMNS,
     ENDPOINT_DELIVERY_COLUMNS,

@@ -254,5 +254,5 @@ def test_others_see_their_own_merchants_and_no_queues(shop: Shop, stranger: Shop
 
 def test_a_part_that_takes_too_long_is_left_out(shop: Shop, boss: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_board, "_DATABASE", "SELECT pg_sleep(10)")
-    monkeypatch.setattr("gateway.backoffice.payments.payment_search.SEARCH_TIMEOUT_MS", 50)
+    monkeypatch.setattr("gateway.backoffice.kit.time_limit.SEARCH_TIMEOUT_MS", 50)
     assert "took too long" in page_of(boss)
