@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from ipaddress import ip_address
 from typing import Any, Final
@@ -30,6 +31,7 @@ from gateway.backoffice.access.audit_sentences import LOOK_ACTIONS, describe_ent
 from gateway.backoffice.follow_ups.reasons import name_reason
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
 from gateway.backoffice.kit.formatting import build_state_pill, format_money
+from gateway.backoffice.kit.list_filters import build_period_filter
 from gateway.backoffice.kit.work_start import start_page_work
 from gateway.backoffice.payments.chain_sums import CHAIN_SUM_KEYS
 from gateway.models import AuditEntry, AuditSeal
@@ -78,6 +80,21 @@ class LooksFilter(admin.SimpleListFilter):
         return queryset.exclude(action__in=LOOK_ACTIONS)
 
 
+def find_first_entry_id(at: datetime) -> int:
+    """The id from which on entries are of ``at`` or later, give or take those that were written at once: times have no
+    index, and follow the ids."""
+    entries = AuditEntry.objects.order_by("pk")
+    low, high = 1, (entries.values_list("pk", flat=True).last() or 0) + 1
+    while low < high:
+        middle = (low + high) // 2
+        found = entries.filter(pk__gte=middle).values_list("at", flat=True).first()
+        if found is not None and found < at:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
 @admin.register(AuditEntry)
 class AuditEntryAdmin(ReadOnlyPage):
     """The audit trail in sentences, the state of its hash chain, checking it and the signed export."""
@@ -86,7 +103,12 @@ class AuditEntryAdmin(ReadOnlyPage):
     nothing = _("Every change, and every look at a sensitive page, leaves an entry.")
     list_before_template = "admin/office/audit_before.html"
     list_display = ("at", "sentence", "action_pill", "subject_link", "ip")
-    list_filter = (LooksFilter, "action", "subject")
+    list_filter = (
+        LooksFilter,
+        build_period_filter("at", real=True, first_id=find_first_entry_id),
+        "action",
+        "subject",
+    )
     search_fields = ("actor", "subject_id")
     search_help_text = _("Who, from which address, or the id of what was changed")
     ordering = ("-id",)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import datetime
 from typing import Any, ClassVar, Final
 
 from django.conf import settings
@@ -139,8 +140,9 @@ class RelatedRowFilter(admin.RelatedFieldListFilter):
 class PeriodFilter(admin.ListFilter):
     """A filter by a period of PERIODS, or from one day or time to another, in the reader's zone.
 
-    ``column``: the time that is compared. ``real``: it is real time, not a merchant's clock. ``by_id``: ids are made in
-    the order of real time (identifiers.row_id), so that a period is found along the primary key in a table of any size.
+    ``column``: the time that is compared. ``real``: it is real time, not a merchant's clock. ``first_id_at``: the first
+    id that a row of a time may have, where ids are made in the order of real time (identifiers.row_id), so that a period
+    is found along the primary key in a table of any size; None where they are not.
     """
 
     title = gettext_lazy("Period")
@@ -148,7 +150,7 @@ class PeriodFilter(admin.ListFilter):
     parameters: ClassVar[tuple[str, ...]] = PERIOD_FILTER_NAMES
     column: ClassVar[str] = "created_at"
     real: ClassVar[bool] = False
-    by_id: ClassVar[bool] = True
+    first_id_at: ClassVar[Callable[[datetime], Any] | None] = staticmethod(first_id_at)
 
     def __init__(self, request: HttpRequest, params: Any, model: Any, model_admin: Any) -> None:
         super().__init__(request, params, model, model_admin)
@@ -182,12 +184,14 @@ class PeriodFilter(admin.ListFilter):
         found = models.Q()
         if since is not None:
             found &= models.Q(**{f"{self.column}__gte": since})
-            if self.by_id and (self.real or settings.IS_LIVE):  # a moved clock shows later times than the ids have
-                found &= models.Q(pk__gte=first_id_at(since - CLOCK_TOLERANCE))
+            if self.first_id_at and (
+                self.real or settings.IS_LIVE
+            ):  # a moved clock shows later times than the ids have
+                found &= models.Q(pk__gte=self.first_id_at(since - CLOCK_TOLERANCE))
         if until is not None:
             found &= models.Q(**{f"{self.column}__lt": until})
-            if self.by_id:
-                found &= models.Q(pk__lt=first_id_at(until + CLOCK_TOLERANCE))
+            if self.first_id_at:
+                found &= models.Q(pk__lt=self.first_id_at(until + CLOCK_TOLERANCE))
         return queryset.filter(found)
 
     def choices(self, changelist: Any) -> Iterator[dict[str, Any]]:
@@ -210,6 +214,9 @@ class PeriodFilter(admin.ListFilter):
         }
 
 
-def build_period_filter(column: str, *, real: bool = False, by_id: bool = True) -> type[PeriodFilter]:
+def build_period_filter(
+    column: str, *, real: bool = False, first_id: Callable[[datetime], Any] | None = first_id_at
+) -> type[PeriodFilter]:
     """The filter by a period of one list's time."""
-    return type("PeriodFilter", (PeriodFilter,), {"column": column, "real": real, "by_id": by_id})
+    found = staticmethod(first_id) if first_id is not None else None
+    return type("PeriodFilter", (PeriodFilter,), {"column": column, "real": real, "first_id_at": found})
