@@ -141,8 +141,8 @@ class PeriodFilter(admin.ListFilter):
     """A filter by a period of PERIODS, or from one day or time to another, in the reader's zone.
 
     ``column``: the time that is compared. ``real``: it is real time, not a merchant's clock. ``first_id_at``: the first
-    id that a row of a time may have, where ids are made in the order of real time (identifiers.row_id), so that a period
-    is found along the primary key in a table of any size; None where they are not.
+    id that a row of a time may have, where ids are made in the order of real time (identifiers.row_id), so that a
+    period is found along the primary key in a table of any size; None where they are not.
     """
 
     title = gettext_lazy("Period")
