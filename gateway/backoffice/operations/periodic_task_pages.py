@@ -26,6 +26,7 @@ class PeriodicTaskAdmin(InstallationPage):
     nothing = gettext_lazy("Ticks are made when the service starts.")
     list_display = ("name", "about", "interval_text", "enabled", "last_run_at", "total_run_count")
     list_select_related = ("interval",)
+    list_per_page = 100
     fields = ("name", "about", "task", "interval", "enabled", "last_run_at", "total_run_count")
     readonly_fields = ("name", "about", "task", "interval", "last_run_at", "total_run_count")
     changeable = True
