@@ -74,7 +74,7 @@ class CheckoutAdmin(ReadOnlyPage):
     )
     list_display = ("created_at", "kind", "money", "merchant", "attempts", "not_offered", "fetched_at", "logged_as")
     list_select_related = ("merchant",)
-    list_filter = (build_period_filter("created_at", first_id=None), "kind")
+    list_filter = (build_period_filter("created_at", by_id=False), "kind")
     ordering = ("-created_at",)
     fields = (
         "logged_as", "merchant", "channel", "kind", "attempts", "payment", "hidden_brands", "created_at", "expires_at",

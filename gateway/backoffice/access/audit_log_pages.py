@@ -33,7 +33,7 @@ from gateway.backoffice.follow_ups.reasons import name_reason
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
 from gateway.backoffice.kit.entity_names import label_entity
 from gateway.backoffice.kit.formatting import build_state_pill, format_local, format_money, name_zone
-from gateway.backoffice.kit.list_filters import build_period_filter
+from gateway.backoffice.kit.list_filters import PeriodFilter
 from gateway.backoffice.kit.work_start import start_page_work
 from gateway.backoffice.payments.chain_sums import CHAIN_SUM_KEYS
 from gateway.core import identifiers
@@ -98,6 +98,17 @@ def find_first_entry_id(at: datetime) -> int:
     return low
 
 
+class EntryPeriodFilter(PeriodFilter):
+    """The filter by a period, along ids that are numbers."""
+
+    column = "at"
+    real = True
+
+    @staticmethod
+    def find_first_id(at: datetime) -> int:
+        return find_first_entry_id(at)
+
+
 @admin.register(AuditEntry)
 class AuditEntryAdmin(ReadOnlyPage):
     """The audit trail in sentences, the state of its hash chain, checking it and the signed export."""
@@ -106,12 +117,7 @@ class AuditEntryAdmin(ReadOnlyPage):
     nothing = _("Every change, and every look at a sensitive page, leaves an entry.")
     list_before_template = "admin/office/audit_before.html"
     list_display = ("at", "sentence", "action_pill", "subject_link", "ip")
-    list_filter = (
-        LooksFilter,
-        build_period_filter("at", real=True, first_id=find_first_entry_id),
-        "action",
-        "subject",
-    )
+    list_filter = (LooksFilter, EntryPeriodFilter, "action", "subject")
     search_fields = ("actor", "subject_id")
     search_help_text = _("Who, from which address, or the id of what was changed")
     ordering = ("-id",)

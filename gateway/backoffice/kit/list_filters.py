@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, ClassVar, Final
 
@@ -140,9 +140,8 @@ class RelatedRowFilter(admin.RelatedFieldListFilter):
 class PeriodFilter(admin.ListFilter):
     """A filter by a period of PERIODS, or from one day or time to another, in the reader's zone.
 
-    ``column``: the time that is compared. ``real``: it is real time, not a merchant's clock. ``first_id_at``: the first
-    id that a row of a time may have, where ids are made in the order of real time (identifiers.row_id), so that a
-    period is found along the primary key in a table of any size; None where they are not.
+    ``column``: the time that is compared. ``real``: it is real time, not a merchant's clock. ``by_id``: ids are made in
+    the order of real time, so that a period is found along the primary key in a table of any size.
     """
 
     title = gettext_lazy("Period")
@@ -150,7 +149,7 @@ class PeriodFilter(admin.ListFilter):
     parameters: ClassVar[tuple[str, ...]] = PERIOD_FILTER_NAMES
     column: ClassVar[str] = "created_at"
     real: ClassVar[bool] = False
-    first_id_at: ClassVar[Callable[[datetime], Any] | None] = staticmethod(first_id_at)
+    by_id: ClassVar[bool] = True
 
     def __init__(self, request: HttpRequest, params: Any, model: Any, model_admin: Any) -> None:
         super().__init__(request, params, model, model_admin)
@@ -187,12 +186,17 @@ class PeriodFilter(admin.ListFilter):
             if self.first_id_at and (
                 self.real or settings.IS_LIVE
             ):  # a moved clock shows later times than the ids have
-                found &= models.Q(pk__gte=self.first_id_at(since - CLOCK_TOLERANCE))
+                found &= models.Q(pk__gte=self.find_first_id(since - CLOCK_TOLERANCE))
         if until is not None:
             found &= models.Q(**{f"{self.column}__lt": until})
-            if self.first_id_at:
-                found &= models.Q(pk__lt=self.first_id_at(until + CLOCK_TOLERANCE))
+            if self.by_id:
+                found &= models.Q(pk__lt=self.find_first_id(until + CLOCK_TOLERANCE))
         return queryset.filter(found)
+
+    @staticmethod
+    def find_first_id(at: datetime) -> Any:
+        """The first id that a row of this time may have; of another kind of ids in a subclass."""
+        return first_id_at(at)
 
     def choices(self, changelist: Any) -> Iterator[dict[str, Any]]:
         """What the template needs."""
@@ -214,9 +218,6 @@ class PeriodFilter(admin.ListFilter):
         }
 
 
-def build_period_filter(
-    column: str, *, real: bool = False, first_id: Callable[[datetime], Any] | None = first_id_at
-) -> type[PeriodFilter]:
+def build_period_filter(column: str, *, real: bool = False, by_id: bool = True) -> type[PeriodFilter]:
     """The filter by a period of one list's time."""
-    found = staticmethod(first_id) if first_id is not None else None
-    return type("PeriodFilter", (PeriodFilter,), {"column": column, "real": real, "first_id_at": found})
+    return type("PeriodFilter", (PeriodFilter,), {"column": column, "real": real, "by_id": by_id})
