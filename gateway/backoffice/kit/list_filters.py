@@ -183,9 +183,8 @@ class PeriodFilter(admin.ListFilter):
         found = models.Q()
         if since is not None:
             found &= models.Q(**{f"{self.column}__gte": since})
-            if self.first_id_at and (
-                self.real or settings.IS_LIVE
-            ):  # a moved clock shows later times than the ids have
+            # A moved clock shows later times than the ids have.
+            if self.by_id and (self.real or settings.IS_LIVE):
                 found &= models.Q(pk__gte=self.find_first_id(since - CLOCK_TOLERANCE))
         if until is not None:
             found &= models.Q(**{f"{self.column}__lt": until})

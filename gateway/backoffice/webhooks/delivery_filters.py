@@ -63,7 +63,7 @@ def parse_delivery_filters(sent: QueryDict) -> DeliveryFilters:
             wrong[name] = _("One of: %s.") % ", ".join(among)
         return text
 
-    since, until, faults = parse_filter_period(sent.dict())
+    since, until, faults = parse_filter_period({name: sent.get(name, "") for name in PERIOD_FILTER_NAMES})
     return DeliveryFilters(
         state=choice("state", DeliveryState.values),
         kind=choice("kind", (*WEBHOOK_KINDS, TEST_TYPE)),
@@ -78,6 +78,7 @@ def parse_delivery_filters(sent: QueryDict) -> DeliveryFilters:
 def fix_delivery_times(sent: QueryDict, found: DeliveryFilters) -> list[tuple[str, str]]:
     """The filters that were sent, with their times in UTC: what is shown before it is done is the same an hour later,
     when "the last hour" is another."""
-    kept = [(name, sent[name]) for name in DELIVERY_FILTER_NAMES if name not in PERIOD_FILTER_NAMES and sent.get(name)]
+    names = [name for name in DELIVERY_FILTER_NAMES if name not in PERIOD_FILTER_NAMES]
+    kept = [(name, text) for name in names if (text := sent.get(name, ""))]
     ends = (("from", found.since), ("to", found.until))
     return kept + [(name, f"{at.astimezone(UTC):{FILTER_TIME_FORMAT}:%S}Z") for name, at in ends if at is not None]
