@@ -23,7 +23,7 @@ TIMERS: Final = (
     Timer(name="dispute cases", about="Make cases of chargebacks that came by API.",
           run=cases.adopt_recent_payments, next_at=cases.next_payment_without_case, every_s=1.0,
           earliest_due=cases.EARLIEST_PAYMENT_WITHOUT_CASE),
-    Timer(name="dispute cases, all", about="The same, of payments that were in doubt for days.",
+    Timer(name="dispute cases, all", about="Make cases of chargebacks whose payments were in doubt for days.",
           run=cases.adopt_all_payments, every_s=3600.0),
     Timer(name="dispute stops", about="Stop jobs and stored cards after a chargeback that ends their use.",
           run=revocations.stop_pending_credentials, every_s=5.0,

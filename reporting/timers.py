@@ -60,7 +60,7 @@ TIMERS: Final = (
     ),
     Timer(
         name="chargebacks entered, all",
-        about="The same, of institutes that came later.",
+        about="Write what no file of institutes that came later has told of into the books.",
         run=manual_chargebacks.record_all_chargebacks,
         every_s=3600.0,
     ),

@@ -1,4 +1,4 @@
-"""Filters of the list of disputes that figures link to, and the sums of what it lists."""
+"""Filters of the list of disputes that figures link to."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
-from django.db.models import Count, DateField, DateTimeField, F, Func, QuerySet, Sum, Value
+from django.db.models import DateField, DateTimeField, F, Func, QuerySet, Value
 from django.db.models.functions import Cast
 from django.http import QueryDict
 from django.utils.translation import gettext as _
@@ -16,8 +16,6 @@ from django.utils.translation import ngettext
 from chargebacks.models import Chargeback
 from gateway.core import clock
 
-MAX_SUMMED_DISPUTES: Final = 10_000
-"""A list of more disputes is not summed up."""
 _DAYS_LEFT: Final = re.compile("([0-9]{0,4})-([0-9]{0,4})")
 _OPENED_DAYS: Final = re.compile("[1-9][0-9]{0,3}")
 
@@ -76,12 +74,3 @@ def read_period(sent: QueryDict) -> DisputePeriod:
     left, opened = _DAYS_LEFT.fullmatch(sent.get("left", "")), _OPENED_DAYS.fullmatch(sent.get("opened", ""))
     least, most = (int(text) if text else None for text in left.groups()) if left else (None, None)
     return DisputePeriod(least=least, most=most, opened=int(opened[0]) if opened else None)
-
-
-def sum_disputes(rows: QuerySet[Chargeback]) -> list[dict[str, Any]]:
-    """Currency, number and total of the disputes of a list; empty for a longer one than MAX_SUMMED_DISPUTES."""
-    plain = rows.order_by()
-    if len(plain.values_list("pk")[: MAX_SUMMED_DISPUTES + 1]) > MAX_SUMMED_DISPUTES:
-        return []
-    sums = plain.values("currency").annotate(number=Count("id"), total=Sum("amount")).order_by("currency")
-    return [dict(each) for each in sums]

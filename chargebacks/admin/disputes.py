@@ -52,7 +52,8 @@ from gateway.backoffice.kit import charts, keyset, work_start
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
 from gateway.backoffice.kit.formatting import format_money
 from gateway.backoffice.kit.list_columns import PickedRow, choose_list_order, read_list_look
-from gateway.backoffice.payments import payment_search
+from gateway.backoffice.kit.list_sums import sum_listed_amounts
+from gateway.backoffice.payments import search_terms
 from gateway.backoffice.sign_in import session
 from gateway.core import clock, identifiers
 from gateway.core.masking import contains_card_number, mask_note, mask_text
@@ -120,10 +121,10 @@ class ChargebackAdmin(ReadOnlyPage):
         if not self.has_view_permission(request):
             raise PermissionDenied
         own, reason = self.get_queryset(request), request.GET.get("reason", "").replace("\0", "")
-        text = request.GET.get("q", "").strip()[: payment_search.MAX_SEARCH_CHARS].replace("\0", "")
+        text = request.GET.get("q", "").strip()[: search_terms.MAX_SEARCH_CHARS].replace("\0", "")
         if contains_card_number(text):
             # Neither the page nor its address may repeat the number.
-            messages.warning(request, _(payment_search.FULL_CARD_NUMBER_TEXT))
+            messages.warning(request, _(search_terms.FULL_CARD_NUMBER_TEXT))
             return redirect(reverse("admin:chargebacks_chargeback_changelist"))
         chosen = request.GET.get("list", "all" if reason or text else "open")
         chosen = chosen if chosen in DISPUTE_LISTS else "open"
@@ -154,7 +155,7 @@ class ChargebackAdmin(ReadOnlyPage):
                 for words, names in ((reason, ("reason",)), (period.describe(), ("left", "opened")))
                 if words
             ],
-            "totals": dispute_filters.sum_disputes(rows),
+            "totals": sum_listed_amounts(rows),
             "q": text,
             "shown": read_list_look(request.GET),
             "rows": pages.rows,

@@ -148,7 +148,7 @@ class WebhookDelivery(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.action} ({self.state})"
+        return f"{self.kind} {self.action}"
 
 
 class WebhookAttempt(models.Model):

@@ -27,8 +27,8 @@ from gateway.access import permissions
 from gateway.access.permissions import AccessScope
 from gateway.backoffice.kit import charts, entity_names
 from gateway.backoffice.kit.periods import format_filter_time
+from gateway.backoffice.kit.time_limit import SearchTooBroadError, limit_search_time
 from gateway.backoffice.operations.dashboard import Panel, PanelSource, cache_for_scope, register_panel
-from gateway.backoffice.payments.payment_search import SearchTooBroadError, limit_search_time
 from gateway.backoffice.sign_in import session
 from gateway.catalogue.structures import MAX_APPROVAL_DAYS
 from gateway.core import clock

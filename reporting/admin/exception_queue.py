@@ -30,14 +30,10 @@ from gateway.backoffice.kit import keyset
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
 from gateway.backoffice.kit.formatting import build_state_pill, format_moment, format_money
 from gateway.backoffice.kit.list_columns import PickedRow, choose_list_order, read_list_look
-from gateway.backoffice.payments import payment_search
+from gateway.backoffice.kit.time_limit import SearchTooBroadError, limit_search_time
+from gateway.backoffice.payments import payment_search, search_terms
 from gateway.backoffice.payments.payment_filters import parse_payment_filters
-from gateway.backoffice.payments.payment_search import (
-    FullCardNumberError,
-    SearchTooBroadError,
-    limit_search_time,
-    parse_search_term,
-)
+from gateway.backoffice.payments.search_terms import FullCardNumberError, parse_search_term
 from gateway.core import clock, identifiers
 from gateway.core.masking import mask_text
 from gateway.models import Payment
@@ -376,7 +372,7 @@ class SettlementRecordAdmin(ReadOnlyPage):
         try:
             rows = payment_search.find_payments_page(scope, parse_search_term(text), parse_payment_filters({})[0]).rows
         except FullCardNumberError:
-            return [], _(payment_search.FULL_CARD_NUMBER_TEXT)
+            return [], _(search_terms.FULL_CARD_NUMBER_TEXT)
         except SearchTooBroadError:
             return [], _("That takes too long; look for an order number or an id.")
         rows = [row for row in rows if record.merchant_id in (None, row.merchant_id)][:MAX_SHOWN_CANDIDATES]

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from gateway.access.permissions import AccessScope
 from gateway.api.base_view import ApiView
 from gateway.api.envelope import build_envelope
-from gateway.backoffice.payments.payment_search import SearchTooBroadError, limit_search_time
+from gateway.backoffice.kit.time_limit import SearchTooBroadError, limit_search_time
 from gateway.catalogue.endpoints import REPORTS, Endpoint
 from gateway.catalogue.errors import ParameterError
 from gateway.catalogue.parse import InvalidParametersError

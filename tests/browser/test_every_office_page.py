@@ -90,7 +90,7 @@ FIND_CUT: Final = """() => {
     for (let above = own; above && above !== document.body; above = above.parentElement) {
       const style = getComputedStyle(above);
       // A list on a phone has its cells below one another: nobody pushes it aside.
-      const stacked = wide < 1024 && own.closest("#result_list, [data-rows]");
+      const stacked = wide < 1024 && own.closest("#result_list, [data-rows], .th-rows");
       const scrolls = /^(auto|scroll)$/.test(style.overflowX) && !stacked;
       if (scrolls || style.clipPath !== "none" || style.position === "fixed" || style.textOverflow === "ellipsis") {
         cut = "";
@@ -101,6 +101,18 @@ FIND_CUT: Final = """() => {
       if (style.overflowX !== "visible" && outside) cut ||= `${above.tagName}.${above.className}`;
     }
     if (cut) found.add(`"${text.slice(0, 40)}" is cut by ${cut}`);
+  }
+  // Below one another, the cells of a row still have places of their own.
+  for (const row of wide < 1024 ? document.querySelectorAll("[data-rows] tbody tr, .th-rows tbody tr") : []) {
+    const boxes = [...row.children].filter((cell) => cell.checkVisibility(shown)).map((cell) => {
+      range.selectNodeContents(cell);
+      return range.getBoundingClientRect();
+    });
+    boxes.forEach((one, at) => boxes.slice(at + 1).forEach((other) => {
+      const across = Math.min(one.right, other.right) - Math.max(one.left, other.left);
+      const down = Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top);
+      if (across > 1 && down > 4) found.add(`cells of "${row.textContent.trim().slice(0, 40)}" lie upon one another`);
+    }));
   }
   for (const button of document.querySelectorAll("button, input, select, a.ck-button, a.th-button")) {
     const box = button.getBoundingClientRect();

@@ -20,7 +20,7 @@ from django.db import connection
 from django.test import Client
 
 from gateway.access.permissions import FULL_ACCESS
-from gateway.backoffice.payments import payment_search
+from gateway.backoffice.kit import time_limit
 from gateway.core import clock
 from gateway.models import AuditEntry, Payment
 from reporting.admin import exception_queue as exceptions_page
@@ -611,7 +611,7 @@ def test_a_list_of_too_many_lines_says_so(
 ) -> None:
     _payment, made = paid_line(shop, SettlementDate="2030-01-02")
     take_in(csv([made]), of)
-    monkeypatch.setattr(payment_search, "SEARCH_TIMEOUT_MS", 50)
+    monkeypatch.setattr(time_limit, "SEARCH_TIMEOUT_MS", 50)
 
     def sleep_first(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         if '"date" BETWEEN' in sql:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from ipaddress import ip_address
 from typing import Any, Final
@@ -11,11 +12,12 @@ from typing import Any, Final
 from django.apps import apps
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
-from django.db.models import Q, QuerySet
+from django.db.models import DateTimeField, Field, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.loader import render_to_string
 from django.urls import URLPattern, path, reverse
+from django.utils.dateparse import parse_datetime
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.text import capfirst
@@ -29,10 +31,13 @@ from gateway.backoffice.access import audit_work
 from gateway.backoffice.access.audit_sentences import LOOK_ACTIONS, describe_entries, name_kind
 from gateway.backoffice.follow_ups.reasons import name_reason
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
-from gateway.backoffice.kit.formatting import build_state_pill, format_money
+from gateway.backoffice.kit.entity_names import label_entity
+from gateway.backoffice.kit.formatting import build_state_pill, format_local, format_money, name_zone
+from gateway.backoffice.kit.list_filters import PeriodFilter
 from gateway.backoffice.kit.work_start import start_page_work
 from gateway.backoffice.payments.chain_sums import CHAIN_SUM_KEYS
-from gateway.models import AuditEntry, AuditSeal
+from gateway.core import identifiers
+from gateway.models import AuditEntry, AuditSeal, Channel, Merchant
 from gateway.payments.operation_table import OPERATIONS
 
 HYPHENATED_UUID_CHARS: Final = 36
@@ -78,6 +83,32 @@ class LooksFilter(admin.SimpleListFilter):
         return queryset.exclude(action__in=LOOK_ACTIONS)
 
 
+def find_first_entry_id(at: datetime) -> int:
+    """The id from which on entries are of ``at`` or later, give or take those that were written at once: times have no
+    index, and follow the ids."""
+    entries = AuditEntry.objects.order_by("pk")
+    low, high = 1, (entries.values_list("pk", flat=True).last() or 0) + 1
+    while low < high:
+        middle = (low + high) // 2
+        found = entries.filter(pk__gte=middle).values_list("at", flat=True).first()
+        if found is not None and found < at:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+class EntryPeriodFilter(PeriodFilter):
+    """The filter by a period, along ids that are numbers."""
+
+    column = "at"
+    real = True
+
+    @staticmethod
+    def find_first_id(at: datetime) -> int:
+        return find_first_entry_id(at)
+
+
 @admin.register(AuditEntry)
 class AuditEntryAdmin(ReadOnlyPage):
     """The audit trail in sentences, the state of its hash chain, checking it and the signed export."""
@@ -86,7 +117,7 @@ class AuditEntryAdmin(ReadOnlyPage):
     nothing = _("Every change, and every look at a sensitive page, leaves an entry.")
     list_before_template = "admin/office/audit_before.html"
     list_display = ("at", "sentence", "action_pill", "subject_link", "ip")
-    list_filter = (LooksFilter, "action", "subject")
+    list_filter = (LooksFilter, EntryPeriodFilter, "action", "subject")
     search_fields = ("actor", "subject_id")
     search_help_text = _("Who, from which address, or the id of what was changed")
     ordering = ("-id",)
@@ -185,8 +216,8 @@ class AuditEntryAdmin(ReadOnlyPage):
         rows = [
             (
                 _title_value(entry.subject, name),
-                _format_value(name, before.get(name), values),
-                _format_value(name, after.get(name), values),
+                _format_value(entry.subject, name, before.get(name), values),
+                _format_value(entry.subject, name, after.get(name), values),
             )
             for name in names
         ]
@@ -222,21 +253,27 @@ def _title_value(subject: str, name: str) -> str:
         return gettext(name)
     if name in _VALUE_TITLES:
         return str(_VALUE_TITLES[name])
-    model = next((each for each in apps.get_models() if each._meta.model_name == subject), None)
-    field = next((each for each in model._meta.fields if each.name == name), None) if model is not None else None
+    field = _find_column(subject, name)
     return capfirst(str(field.verbose_name)) if field is not None else name
 
 
-def _format_value(name: str, value: Any, values: Mapping[str, Any]) -> str:
+def _find_column(subject: str, name: str) -> Field[Any, Any] | None:
+    model = next((each for each in apps.get_models() if each._meta.model_name == subject), None)
+    return next((each for each in model._meta.fields if each.name == name), None) if model is not None else None
+
+
+def _format_value(subject: str, name: str, value: Any, values: Mapping[str, Any]) -> str:
     """A value for a reader. ``values``: all of its entry; those of a follow-up have an operation."""
     if value is None:
         return ""
     if isinstance(value, bool):
         return gettext("Yes") if value else gettext("No")
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        return ", ".join(value)
     if not isinstance(value, str):
         return json.dumps(value, ensure_ascii=False, indent=1)
     if "operation" not in values:
-        return value
+        return _format_column(_find_column(subject, name), value)
     if name == "amount" or name in CHAIN_SUM_KEYS:
         return _format_kept_money(value, str(values.get("currency", "")))
     if name == "operation" and value in OPERATIONS:
@@ -244,6 +281,25 @@ def _format_value(name: str, value: Any, values: Mapping[str, Any]) -> str:
     if name == "reason":
         return name_reason(value) or value
     return str(build_state_pill(value)["text"]) if name == "status" else value
+
+
+def _format_column(field: Field[Any, Any] | None, text: str) -> str:
+    """A column's value as other pages write it: a choice in words, a time in the reader's zone, an entity by its name
+    with its id."""
+    if field is None:
+        return text
+    if text in (choices := dict(field.flatchoices)):
+        return str(choices[text])
+    if isinstance(field, DateTimeField):
+        at = parse_datetime(text)
+        return f"{format_local(at)} {name_zone(at)}" if at is not None else text
+    if (
+        field.related_model in (Merchant, Channel)
+        and (ident := identifiers.parse_id(text.replace("-", ""))) is not None
+    ):
+        row = field.related_model.objects.filter(pk=ident).first()
+        return f"{label_entity(row)}\n{ident.hex}" if row is not None else ident.hex
+    return text
 
 
 def _format_kept_money(text: str, currency: str) -> str:

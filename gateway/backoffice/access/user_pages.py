@@ -30,6 +30,7 @@ from gateway.backoffice.kit.base import (
     name_channel_choices,
     remove_popups,
 )
+from gateway.backoffice.kit.formatting import format_labelled
 from gateway.backoffice.sign_in import lockout, session
 from gateway.backoffice.sign_in.account_views import build_invitation_link
 from gateway.backoffice.sign_in.user_agent import describe_browser
@@ -287,7 +288,8 @@ class UserAdmin(BackofficePage):
 
     @display(description=gettext_lazy("roles"))
     def roles(self, user: User) -> str:
-        names = [str(grant) for grant in getattr(user, "seen_grants", ())]
+        grants = getattr(user, "seen_grants", ())
+        names = [format_labelled(grant.get_role_display(), str(grant.node)) for grant in grants]
         if names and getattr(user, "elsewhere", False):
             names.append(str(_("and elsewhere")))
         return ", ".join(names) or (_("superuser") if user.is_superuser else "–")

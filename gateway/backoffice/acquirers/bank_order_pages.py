@@ -201,7 +201,8 @@ class BankFileAdmin(ReadOnlyPage):
 
     nothing = lazy("Orders are gathered into files when their day comes; the first file comes with the first order.")
     list_display = (
-        "stamped_at", "merchant", "kind", "message_id", "orders_count", "total", "state", "bank_status", "delivered_at",
+        "stamped_at", "merchant", "kind", "message_id", "orders_count", "total_amount", "state", "bank_status",
+        "delivered_at",
     )  # fmt: skip
     list_display_links = ("stamped_at", "message_id")
     list_select_related = ("merchant",)
@@ -211,8 +212,8 @@ class BankFileAdmin(ReadOnlyPage):
     ordering = ("-id",)
     fields = (
         "message_id", "merchant", "channel", "acquirer_merchant_id", "kind", "state", "failure", "tries",
-        "orders_count", "total", "size", "content_hash", "stamped_at", "delivered_at", "bank_status", "removed_at",
-        "download",
+        "orders_count", "total_amount", "size", "content_hash", "stamped_at", "delivered_at", "bank_status",
+        "removed_at", "download",
     )  # fmt: skip
     readonly_fields = fields
     actions = ("send_again",)
@@ -238,6 +239,10 @@ class BankFileAdmin(ReadOnlyPage):
                     moved += 1
         messages.success(request, ngettext("%d file is tried again.", "%d files are tried again.", moved) % moved)
         return None
+
+    @admin.display(description=lazy("total"), ordering="total")
+    def total_amount(self, row: BankFile) -> str:
+        return format_money(row.total, "EUR")
 
     @admin.display(description="SHA-256")
     def content_hash(self, row: BankFile) -> str:

@@ -24,7 +24,7 @@ from django.utils.translation import gettext_lazy as lazy
 
 from gateway.access.permissions import AccessScope
 from gateway.backoffice.kit.base import ReadOnlyPage
-from gateway.backoffice.kit.formatting import format_money
+from gateway.backoffice.kit.formatting import format_labelled, format_money
 from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.sign_in import session
 from gateway.connectors.iso8583 import batch_close, batch_planning, batch_run, batch_totals
@@ -293,10 +293,14 @@ class BatchedCaptureAdmin(ReadOnlyPage):
     ordering = ("-created_at", "payment")
     fields = (
         "payment_link", "merchant", "channel", "acquirer_merchant_id", "money", "state", "code", "batch_link", "sends",
-        "uploaded", "reference", "answer", "present_at", "created_at", "applied",
+        "uploaded", "reference", "host_fields", "present_at", "created_at", "applied",
     )  # fmt: skip
     readonly_fields = fields
     actions = None
+
+    @admin.display(description=lazy("answer"))
+    def host_fields(self, row: BatchedCapture) -> str:
+        return "\n".join(format_labelled(name, str(value)) for name, value in row.answer.items())
 
     @admin.display(description=lazy("amount"))
     def money(self, row: BatchedCapture) -> str:

@@ -16,6 +16,7 @@ _ID: Final = CompositeInput(name="id", label=gettext_lazy("requestor's id"))
 _NAME: Final = CompositeInput(name="name", label=gettext_lazy("requestor's name"))
 _ACQUIRER_BIN: Final = CompositeInput(name="acquirerBin", label=gettext_lazy("acquirer's BIN"))
 _ACQUIRER_MERCHANT: Final = CompositeInput(name="acquirerMerchantId", label=gettext_lazy("merchant id at the acquirer"))
+_NETWORK_NAMES: Final = {"amex": "American Express", "cb": "Cartes Bancaires", "diners": "Diners Club", "jcb": "JCB"}
 _INPUTS: Final = (_ID, _NAME, _ACQUIRER_BIN, _ACQUIRER_MERCHANT)
 
 
@@ -31,7 +32,7 @@ class RequestorsWidget(CompositeWidget):
     def _build_row(self, name: str, network: str, held: Any) -> list[CompositeInput]:
         held = held if isinstance(held, Mapping) else {}
         return [
-            replace(one, label=format_lazy("{}: {}", network, one.label)).put(
+            replace(one, label=format_lazy("{}: {}", _NETWORK_NAMES.get(network, network), one.label)).put(
                 f"{name}.{network}", held.get(one.name), self._list_errors(network, one.name)
             )
             for one in _INPUTS

@@ -30,7 +30,7 @@ from gateway.backoffice.follow_ups import approval_notice, approvals, clerk_limi
 from gateway.backoffice.follow_ups.clerk_limits import Clerk, ClerkLimitExceededError, LimitScope
 from gateway.backoffice.follow_ups.manual_follow_up import FollowUpNotPossibleError
 from gateway.backoffice.kit.formatting import format_money
-from gateway.backoffice.payments import payment_search
+from gateway.backoffice.payments import payment_search, search_terms
 from gateway.backoffice.payments.chain_words import CHAIN_WORDS
 from gateway.backoffice.payments.follow_up_offers import FollowUpOffer, list_follow_up_offers, list_member_offers
 from gateway.backoffice.payments.payment_filters import parse_payment_filters
@@ -223,7 +223,7 @@ def _select_chosen(action: BulkAction, owner: Any) -> QuerySet[Payment]:
     if chosen["ids"]:
         return rows.filter(scope.where(), pk__in=[UUID(ident) for ident in chosen["ids"]])
     filters, _wrong = parse_payment_filters(chosen["filters"])
-    term = payment_search.SearchTerm(**chosen["asked"])
+    term = search_terms.SearchTerm(**chosen["asked"])
     where = payment_search.build_search_condition(scope, term, filters)
     return rows.filter(where, pk__lte=UUID(chosen["until"]))
 

@@ -30,8 +30,8 @@ from gateway.backoffice.kit.base import actor_from_request
 from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.kit.work_start import report_too_much_work
 from gateway.backoffice.payments.payment_filters import PAYMENT_FILTER_NAMES, fix_filter_times, parse_payment_filters
-from gateway.backoffice.payments.payment_search import FullCardNumberError, parse_search_term
 from gateway.backoffice.payments.payment_titles import format_payment_title
+from gateway.backoffice.payments.search_terms import FullCardNumberError, parse_search_term
 from gateway.backoffice.sign_in import session
 from gateway.core import identifiers, result_codes
 from gateway.models import BulkAction, BulkItem, Payment

@@ -10,7 +10,6 @@ from django.conf import settings
 from django.contrib import admin, messages
 from django.db import models
 from django.http import HttpRequest
-from django.utils import timezone
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -25,12 +24,10 @@ from gateway.backoffice.kit.entity_names import (
 from gateway.backoffice.kit.formatting import format_labelled, name_zone
 from gateway.backoffice.kit.periods import (
     CLOCK_TOLERANCE,
-    FILTER_TIME_FORMAT,
+    PERIOD_FILTER_NAMES,
     PERIODS,
-    FilterValueError,
-    find_period,
-    parse_filter_end,
-    parse_filter_time,
+    parse_filter_period,
+    render_filter_end,
 )
 from gateway.core.identifiers import first_id_at
 from gateway.models import Channel, Merchant
@@ -144,12 +141,12 @@ class PeriodFilter(admin.ListFilter):
     """A filter by a period of PERIODS, or from one day or time to another, in the reader's zone.
 
     ``column``: the time that is compared. ``real``: it is real time, not a merchant's clock. ``by_id``: ids are made in
-    the order of real time (identifiers.row_id), so that a period is found along the primary key in a table of any size.
+    the order of real time, so that a period is found along the primary key in a table of any size.
     """
 
     title = gettext_lazy("Period")
     template = "admin/clerk/filter_by_period.html"
-    parameters: ClassVar[tuple[str, ...]] = ("period", "from", "to")
+    parameters: ClassVar[tuple[str, ...]] = PERIOD_FILTER_NAMES
     column: ClassVar[str] = "created_at"
     real: ClassVar[bool] = False
     by_id: ClassVar[bool] = True
@@ -178,7 +175,7 @@ class PeriodFilter(admin.ListFilter):
 
     def queryset(self, request: HttpRequest, queryset: models.QuerySet[Any]) -> models.QuerySet[Any]:
         """The rows of the period; none where a value cannot be read, which the field says."""
-        since, until = self._read_ends()
+        since, until, self.faults = parse_filter_period(self.asked)
         for name, fault in self.faults.items():
             show_fault(request, {"period": _("Period"), "from": _("From"), "to": _("To")}[name], fault)
         if self.faults:
@@ -186,36 +183,19 @@ class PeriodFilter(admin.ListFilter):
         found = models.Q()
         if since is not None:
             found &= models.Q(**{f"{self.column}__gte": since})
-            if self.by_id and (self.real or settings.IS_LIVE):  # a moved clock shows later times than the ids have
-                found &= models.Q(pk__gte=first_id_at(since - CLOCK_TOLERANCE))
+            # A moved clock shows later times than the ids have.
+            if self.by_id and (self.real or settings.IS_LIVE):
+                found &= models.Q(pk__gte=self.find_first_id(since - CLOCK_TOLERANCE))
         if until is not None:
             found &= models.Q(**{f"{self.column}__lt": until})
             if self.by_id:
-                found &= models.Q(pk__lt=first_id_at(until + CLOCK_TOLERANCE))
+                found &= models.Q(pk__lt=self.find_first_id(until + CLOCK_TOLERANCE))
         return queryset.filter(found)
 
-    def _read_ends(self) -> tuple[datetime | None, datetime | None]:
-        """The beginning and the exclusive end. What was typed narrows the period; faults are kept by parameter."""
-        since: datetime | None = None
-        until: datetime | None = None
-        if period := self.asked.get("period", ""):
-            if period in PERIODS:
-                since, until = find_period(period)
-            else:
-                self.faults["period"] = _("this period is not known here")
-        try:
-            if text := self.asked.get("from", ""):
-                since = max(filter(None, (since, parse_filter_time(text))))
-        except FilterValueError as fault:
-            self.faults["from"] = str(fault)
-        try:
-            if text := self.asked.get("to", ""):
-                until = min(filter(None, (until, parse_filter_end(text))))
-        except FilterValueError as fault:
-            self.faults["to"] = str(fault)
-        if not self.faults and since is not None and until is not None and since >= until:
-            self.faults["to"] = _("lies before the beginning")
-        return since, until
+    @staticmethod
+    def find_first_id(at: datetime) -> Any:
+        """The first id that a row of this time may have; of another kind of ids in a subclass."""
+        return first_id_at(at)
 
     def choices(self, changelist: Any) -> Iterator[dict[str, Any]]:
         """What the template needs."""
@@ -223,22 +203,18 @@ class PeriodFilter(admin.ListFilter):
         yield {
             "periods": [(value, _(words), value == chosen) for value, words in PERIODS.items()],
             "ends": [
-                {"name": name, "label": label, "value": self._show_end(name), "fault": self.faults.get(name, "")}
+                {
+                    "name": name,
+                    "label": label,
+                    "value": render_filter_end(name, self.asked.get(name, "")),
+                    "fault": self.faults.get(name, ""),
+                }
                 for name, label in (("from", _("From (%s)") % name_zone()), ("to", _("To")))
             ],
             "fault": self.faults.get("period", ""),
             "kept": self.kept,
             "clear": changelist.get_query_string(remove=self.expected_parameters()) if self.asked else "",
         }
-
-    def _show_end(self, name: str) -> str:
-        """What was typed, as the field of a browser wants it: in the reader's zone, to the minute."""
-        text = self.asked.get(name, "")
-        try:
-            at = parse_filter_time(text) if name == "from" else parse_filter_end(text)
-        except FilterValueError:
-            return ""
-        return f"{timezone.localtime(at):{FILTER_TIME_FORMAT}}"
 
 
 def build_period_filter(column: str, *, real: bool = False, by_id: bool = True) -> type[PeriodFilter]:

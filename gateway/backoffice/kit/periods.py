@@ -4,7 +4,7 @@ address carries. Days are those of the reader's zone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from types import MappingProxyType
 from typing import Final
@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from gateway.core import clock
 
 FILTER_TIME_FORMAT: Final = "%Y-%m-%dT%H:%M"
-"""Format of times in filters, in the reader's zone; with a Z at the end, in UTC."""
+"""Format of times in filters, in the reader's zone; with a Z at the end, in UTC. Seconds may follow."""
 CLOCK_TOLERANCE: Final = timedelta(minutes=5)
 """How much earlier than its id a payment's own time may be: clocks of several machines."""
 MIN_FILTER_YEAR: Final = 1970
@@ -33,6 +33,10 @@ PERIODS: Final[Mapping[str, str]] = MappingProxyType(
 """Periods that end now or lie behind, in days of the reader's zone."""
 
 
+PERIOD_FILTER_NAMES: Final = ("period", "from", "to")
+"""What a form or an address asks for a period by."""
+
+
 class FilterValueError(ValueError):
     """An invalid filter value; the message says what is allowed."""
 
@@ -47,7 +51,8 @@ def parse_filter_time(text: str) -> datetime:
     zone = UTC if text.endswith("Z") else timezone.get_current_timezone()
     try:
         if "T" in text:
-            written = datetime.strptime(text.removesuffix("Z"), FILTER_TIME_FORMAT).replace(tzinfo=zone)
+            form = f"{FILTER_TIME_FORMAT}:%S" if text.count(":") > 1 else FILTER_TIME_FORMAT
+            written = datetime.strptime(text.removesuffix("Z"), form).replace(tzinfo=zone)
         else:
             written = datetime.combine(date.fromisoformat(text), time(), zone)
     except ValueError:
@@ -76,11 +81,47 @@ def parse_filter_end(text: str) -> datetime:
     return parse_filter_time(after.isoformat())
 
 
+def parse_filter_period(asked: Mapping[str, str]) -> tuple[datetime | None, datetime | None, dict[str, str]]:
+    """The beginning and the exclusive end of the values of PERIOD_FILTER_NAMES, where what was typed narrows the
+    period; and by name why a value cannot be read."""
+    since: datetime | None = None
+    until: datetime | None = None
+    faults: dict[str, str] = {}
+    if period := asked.get("period", "").strip():
+        if period in PERIODS:
+            since, until = find_period(period)
+        else:
+            faults["period"] = _("this period is not known here")
+
+    def read_end(name: str, parse: Callable[[str], datetime]) -> datetime | None:
+        try:
+            return parse(text) if (text := asked.get(name, "").strip()) else None
+        except FilterValueError as fault:
+            faults[name] = str(fault)
+            return None
+
+    since = max(filter(None, (since, read_end("from", parse_filter_time))), default=None)
+    until = min(filter(None, (until, read_end("to", parse_filter_end))), default=None)
+    if not faults and since is not None and until is not None and since >= until:
+        faults["to"] = _("lies before the beginning")
+    return since, until, faults
+
+
+def render_filter_end(name: str, text: str) -> str:
+    """The value ``from`` or ``to`` of a filter by period as a browser's field wants it, in the reader's zone; empty
+    where it is none."""
+    try:
+        at = timezone.localtime(parse_filter_time(text) if name == "from" else parse_filter_end(text))
+    except FilterValueError:
+        return ""
+    return f"{at:{FILTER_TIME_FORMAT}:%S}" if at.second else f"{at:{FILTER_TIME_FORMAT}}"
+
+
 def find_period(name: str) -> tuple[datetime, datetime | None]:
-    """The beginning and the exclusive end of a period of PERIODS; None: it goes on. For the merchant's clock: in the
-    test environment one may be ahead, so what goes on has no end."""
-    now = timezone.localtime(clock.real_now())
-    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    """The beginning and the exclusive end of a period of PERIODS, to the minute; None: it goes on. For the merchant's
+    clock: in the test environment one may be ahead, so what goes on has no end."""
+    now = timezone.localtime(clock.real_now()).replace(second=0, microsecond=0)
+    midnight = now.replace(hour=0, minute=0)
 
     def day(back: int) -> datetime:
         return datetime.combine(midnight.date() - timedelta(days=back), time(), midnight.tzinfo)

@@ -1,15 +1,19 @@
-"""A limit for all statements of a page together: a proxy gives up on an answer, while its transaction would go on."""
+"""Limits for the statements of a page: a proxy gives up on an answer, while its transaction would go on."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
-from django.db import OperationalError, connection, transaction
+from django.db import OperationalError, connection, connections, transaction
 from psycopg.errors import QueryCanceled
 
+from gateway.db.standby import choose_read_alias
+
+SEARCH_TIMEOUT_MS: Final = 3_000
+"""Statement timeout of a search, in milliseconds."""
 MIN_STATEMENT_TIMEOUT_MS = 100
 """A shorter one would cancel the statements that end a savepoint, too, and leave the transaction of no use."""
 _TRANSACTION_WORDS = ("SAVEPOINT", "RELEASE", "ROLLBACK")
@@ -39,6 +43,25 @@ def limit_page_time(seconds: float) -> Iterator[None]:
     except OperationalError as fault:
         if isinstance(fault.__cause__, QueryCanceled):
             raise PageTooSlowError from None
+        raise
+
+
+class SearchTooBroadError(Exception):
+    """The query ran into SEARCH_TIMEOUT_MS; the dates have to be narrowed."""
+
+
+@contextmanager
+def limit_search_time() -> Iterator[None]:
+    """Context in which statements are cancelled after SEARCH_TIMEOUT_MS. Raises SearchTooBroadError."""
+    alias = choose_read_alias()
+    try:
+        with transaction.atomic(using=alias), connections[alias].cursor() as cursor:
+            cursor.execute(f"SET LOCAL statement_timeout = {SEARCH_TIMEOUT_MS}")
+            yield
+            cursor.execute("SET LOCAL statement_timeout = DEFAULT")
+    except OperationalError as fault:
+        if isinstance(fault.__cause__, QueryCanceled):
+            raise SearchTooBroadError from None
         raise
 
 

@@ -35,7 +35,7 @@ from gateway.backoffice.payments.payment_filters import (
     fix_filter_times,
     parse_payment_filters,
 )
-from gateway.backoffice.payments.payment_search import FullCardNumberError, parse_search_term
+from gateway.backoffice.payments.search_terms import FullCardNumberError, parse_search_term
 from gateway.core import clock
 from gateway.models import BackgroundWork
 

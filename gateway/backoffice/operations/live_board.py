@@ -29,15 +29,16 @@ from gateway.backoffice.kit import charts
 from gateway.backoffice.kit.formatting import format_labelled, format_number, name_zone
 from gateway.backoffice.kit.periods import format_filter_time
 from gateway.backoffice.kit.real_time import ROW_TIME_SQL
+from gateway.backoffice.kit.time_limit import SearchTooBroadError, limit_search_time
 from gateway.backoffice.operations.dashboard import SCOPE_CONDITION, build_payments_url, cache_for_scope
 from gateway.backoffice.payments.payment_filters import NO_MERCHANT_ID
-from gateway.backoffice.payments.payment_search import SearchTooBroadError, limit_search_time
 from gateway.backoffice.sign_in import session
 from gateway.core import clock
 from gateway.core.identifiers import first_id_at
 from gateway.db.statement import execute_sql
 from gateway.models import AuditEntry, BreakerChange, Channel, Status, TimerRun, WebhookEndpoint
 from gateway.timers import due_times
+from gateway.timers.registry import TIMERS
 
 VIEW_BOARD_PERMISSION: Final = "gateway.view_acquireraccount"
 VIEW_CHANGES_PERMISSION: Final = "gateway.view_auditentry"
@@ -381,6 +382,7 @@ def list_queues(now: datetime) -> list[dict[str, Any]]:
         rows.append(
             {
                 "name": name,
+                "about": _(TIMERS[name].about),
                 "seconds": age.total_seconds() if age is not None else 0.0,
                 "age": describe_age(age) if age is not None else "–",
                 "run": run,

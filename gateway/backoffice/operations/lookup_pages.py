@@ -29,7 +29,7 @@ from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
 from gateway.backoffice.kit.formatting import build_state_pill, format_money, mask_registered_account
 from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.kit.list_filters import build_period_filter
-from gateway.backoffice.payments import payment_search
+from gateway.backoffice.payments import search_terms
 from gateway.backoffice.payments.curl_commands import build_request_curl
 from gateway.backoffice.payments.payment_titles import format_payment_title
 from gateway.connectors.means import Card
@@ -308,8 +308,8 @@ class RequestLogAdmin(ReadOnlyPage):
         if not term:
             return queryset, False
         ndc = identifiers.parse_ndc(term)
-        if ndc is None and (end := payment_search.parse_ndc_end(term)) is not None:
-            return payment_search.filter_by_ndc_end(queryset, end), False
+        if ndc is None and (end := search_terms.parse_ndc_end(term)) is not None:
+            return search_terms.filter_by_ndc_end(queryset, end), False
         return (queryset.filter(pk=ndc) if ndc is not None else queryset.none()), False
 
     def change_view(

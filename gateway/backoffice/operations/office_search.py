@@ -20,11 +20,12 @@ from gateway.access.permissions import AccessScope
 from gateway.backoffice.kit.entity_names import label_channel
 from gateway.backoffice.kit.formatting import format_local, format_money
 from gateway.backoffice.kit.links import build_payment_page_url
-from gateway.backoffice.payments import payment_search
+from gateway.backoffice.kit.time_limit import SearchTooBroadError
+from gateway.backoffice.payments import payment_search, search_terms
 from gateway.backoffice.payments.chain_words import build_payment_pill
 from gateway.backoffice.payments.payment_filters import PaymentFilters
-from gateway.backoffice.payments.payment_search import FullCardNumberError, SearchTerm, SearchTooBroadError
 from gateway.backoffice.payments.payment_titles import format_payment_title
+from gateway.backoffice.payments.search_terms import FullCardNumberError, SearchTerm
 from gateway.core import identifiers
 from gateway.core.masking import mask_text
 from gateway.models import Channel, Merchant, Payment, RequestLog
@@ -63,7 +64,7 @@ def register_search_source(source: SearchSource) -> SearchSource:
 def search_office(request: HttpRequest, text: str, pages: Iterable[OfficeHit]) -> list[OfficeHit]:
     """Everything that ``text`` may name and this user may see. ``pages``: of the navigation, narrowed by the text here.
     Raises FullCardNumberError."""
-    text = text.strip()[: payment_search.MAX_SEARCH_CHARS].replace("\0", "")
+    text = text.strip()[: search_terms.MAX_SEARCH_CHARS].replace("\0", "")
     if not text:
         return []
     found = [*_find_payments(request, text), *_find_requests(request, text)]
@@ -79,10 +80,10 @@ def _find_payments(request: HttpRequest, text: str) -> Iterable[OfficeHit]:
     if not scope:
         return
     exact, costly = False, []
-    for term in payment_search.list_search_readings(text):
+    for term in search_terms.list_search_readings(text):
         if term.shape == "orderStart" and exact:
             continue
-        if payment_search.is_costly(term):
+        if search_terms.is_costly(term):
             costly.append(term)
             continue
         hits = _find_by_term(scope, term)

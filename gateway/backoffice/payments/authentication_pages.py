@@ -5,10 +5,12 @@ from __future__ import annotations
 from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
+from django.utils.html import format_html
 from django.utils.translation import gettext_lazy
 
 from gateway.backoffice.kit.base import ReadOnlyPage
 from gateway.backoffice.kit.formatting import mask_texts
+from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.kit.list_filters import build_period_filter
 from gateway.core import identifiers
 from gateway.models import Authentication
@@ -18,7 +20,7 @@ from gateway.models import Authentication
 class AuthenticationAdmin(ReadOnlyPage):
     lists_from_standby = True
     nothing = gettext_lazy("An authentication begins with a payment on a channel that has 3-D Secure on.")
-    list_display = ("created_at", "network", "flow", "trans_status", "code", "merchant", "payment")
+    list_display = ("created_at", "network", "flow", "trans_status", "code", "merchant", "payment_link")
     list_select_related = ("merchant",)
     list_filter = (build_period_filter("created_at"), "step", "flow", "trans_status", "network")
     linked_lookups = ("id",)
@@ -26,6 +28,12 @@ class AuthenticationAdmin(ReadOnlyPage):
     search_help_text = gettext_lazy("Payment id, or the authentication's own")
     ordering = ("-id",)
     exclude = ("number_sealed", "proof_sealed", "scenario", "return_url")
+
+    @admin.display(description=gettext_lazy("payment"))
+    def payment_link(self, row: Authentication) -> str:
+        if row.payment is None:
+            return "–"
+        return format_html('<a class="th-link" href="{}">{}</a>', build_payment_page_url(row.payment), row.payment.hex)
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Authentication | None:
         """The row as its page shows it: what a merchant sent is masked, ids too (decision 0052)."""

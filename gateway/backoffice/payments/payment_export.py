@@ -23,7 +23,7 @@ from gateway.access import permissions
 from gateway.background import queue
 from gateway.background.files import AttemptFolder, FilePart
 from gateway.backoffice.kit import workbook
-from gateway.backoffice.payments import payment_search
+from gateway.backoffice.payments import payment_search, search_terms
 from gateway.backoffice.payments.payment_filters import parse_payment_filters
 from gateway.backoffice.payments.payment_titles import format_payment_title
 from gateway.core import clock, identifiers, result_codes
@@ -181,7 +181,7 @@ def _select_payments(row: BackgroundWork) -> tuple[permissions.AccessScope, Quer
         return scope, chosen.filter(scope.where(), pk__in=[UUID(ident) for ident in ids])
     asked = row.parameters.get("asked", {})
     filters, _ = parse_payment_filters(row.parameters.get("filters", {}))
-    where = payment_search.build_search_condition(scope, payment_search.SearchTerm(**asked), filters)
+    where = payment_search.build_search_condition(scope, search_terms.SearchTerm(**asked), filters)
     return scope, chosen.filter(where)
 
 

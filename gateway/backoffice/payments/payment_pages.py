@@ -46,13 +46,15 @@ from gateway.backoffice.kit.list_columns import (
     list_view_values,
 )
 from gateway.backoffice.kit.periods import PERIODS
+from gateway.backoffice.kit.time_limit import SearchTooBroadError
 from gateway.backoffice.operations import background_work_pages
-from gateway.backoffice.payments import chain_diagram, payment_columns, payment_search
+from gateway.backoffice.payments import archived_search, chain_diagram, payment_columns, payment_search, search_terms
 from gateway.backoffice.payments.archived_payment_page import (
     MAX_SHOWN_ARCHIVED,
     build_archived_page,
     render_archived_rows,
 )
+from gateway.backoffice.payments.archived_search import ARCHIVED_SHAPES
 from gateway.backoffice.payments.chain_words import CHAIN_WORDS, build_chain_pill
 from gateway.backoffice.payments.curl_commands import build_payment_curls
 from gateway.backoffice.payments.follow_up_offers import FollowUpOffer
@@ -64,17 +66,10 @@ from gateway.backoffice.payments.payment_filters import (
     PaymentFilters,
     parse_payment_filters,
 )
-from gateway.backoffice.payments.payment_search import (
-    ARCHIVED_SHAPES,
-    SEARCH_SHAPES,
-    FullCardNumberError,
-    SearchTerm,
-    SearchTooBroadError,
-    TooManyToSortError,
-    parse_search_term,
-)
+from gateway.backoffice.payments.payment_search import TooManyToSortError
 from gateway.backoffice.payments.payment_titles import PAYMENT_TYPE_TITLES, format_payment_title
 from gateway.backoffice.payments.request_details import build_request_details
+from gateway.backoffice.payments.search_terms import SEARCH_SHAPES, FullCardNumberError, SearchTerm, parse_search_term
 from gateway.backoffice.payments.shopper_mail import build_shopper_mail
 from gateway.backoffice.payments.timeline import PaymentStory, TimelineEvent, build_payment_story
 from gateway.core import brands, clock, identifiers
@@ -142,7 +137,7 @@ class PaymentAdmin(ReadOnlyPage):
             asked = parse_search_term(request.GET.get("q", ""))
         except FullCardNumberError:
             # Neither the page nor its address may repeat the number.
-            messages.warning(request, _(payment_search.FULL_CARD_NUMBER_TEXT))
+            messages.warning(request, _(search_terms.FULL_CARD_NUMBER_TEXT))
             return redirect(reverse("admin:gateway_payment_changelist"))
         values, unknown = _resolve_entities(request.user, request.GET)
         filters, wrong = parse_payment_filters(values)
@@ -164,7 +159,7 @@ class PaymentAdmin(ReadOnlyPage):
             return HttpResponseRedirect(build_payment_page_url(page.rows[0].id))
         archived: list[Payment] = []
         if not wrong and not request.GET.get("after"):
-            archived = payment_search.find_archived_payments(self.scope(request), typed, filters)
+            archived = archived_search.find_archived_payments(self.scope(request), typed, filters)
         if len(archived) == 1 and not page.rows:
             return HttpResponseRedirect(build_payment_page_url(archived[0].pk))
         # What leads on from here, to another page, an export or a bulk action, is read as this list was.
@@ -238,7 +233,7 @@ class PaymentAdmin(ReadOnlyPage):
         page, too_much = payment_search.SearchPage(rows=[]), False
         if not wrong:
             try:
-                page = payment_search.find_archived_page(
+                page = archived_search.find_archived_page(
                     self.scope(request), filters, after=request.GET.get("after", "")
                 )
             except SearchTooBroadError:
@@ -269,7 +264,7 @@ class PaymentAdmin(ReadOnlyPage):
         page = find(asked)
         if asked.shape == "order" and not page.rows and not after:
             # A text that is no order number may be the beginning of one, a name, or a reference.
-            for other in payment_search.list_fallback_terms(asked.value):
+            for other in search_terms.list_fallback_terms(asked.value):
                 found = find(other)
                 if found.rows:
                     return other, found
@@ -496,7 +491,7 @@ class PaymentAdmin(ReadOnlyPage):
 
 def _list_other_readings(text: str, asked: SearchTerm) -> list[SearchTerm]:
     """What else a text may have meant than what it was read as."""
-    return [one for one in payment_search.list_search_readings(text) if one.shape != asked.shape] if text else []
+    return [one for one in search_terms.list_search_readings(text) if one.shape != asked.shape] if text else []
 
 
 # --- what the pages are given -----------------------------------------------------------------------------------------
@@ -513,7 +508,7 @@ def _build_list_query(listed: Mapping[str, str], **changes: str) -> str:
 def _build_archive_link(values: Mapping[str, str], filters: PaymentFilters) -> dict[str, Any] | None:
     """Before when payments of the list may be archived, and the address that lists those of its filters; None if none
     of them can be."""
-    since = payment_search.find_archived_since(filters)
+    since = archived_search.find_archived_since(filters)
     if since is None:
         return None
     kept = {name: text for name, text in values.items() if name in PAYMENT_FILTER_NAMES and name != "state"}

@@ -24,7 +24,8 @@ from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
 from gateway.backoffice.kit.formatting import build_state_pill, format_labelled
 from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.kit.list_columns import read_list_look
-from gateway.backoffice.payments.payment_search import SearchTooBroadError, limit_search_time
+from gateway.backoffice.kit.list_sums import sum_listed_amounts
+from gateway.backoffice.kit.time_limit import SearchTooBroadError, limit_search_time
 from gateway.backoffice.payments.payment_titles import format_payment_title
 from gateway.backoffice.schedules import schedule_details
 from gateway.backoffice.schedules.plan_words import describe_plan
@@ -71,10 +72,11 @@ class JobAdmin(ReadOnlyPage):
         if term:
             found = found.filter(pk__in=schedule_details.find_schedules(term))
         before = schedule_details.parse_resume_time(request.GET.get("before", ""))
-        found = found.filter(created_at__lt=before) if before is not None else found
-        rows, too_much = [], False
+        rows, totals, too_much = [], [], False
         try:
             with limit_search_time():
+                totals = sum_listed_amounts(found)
+                found = found.filter(created_at__lt=before) if before is not None else found
                 rows = list(found[: SCHEDULE_PAGE_ROWS + 1])
         except SearchTooBroadError:
             too_much = True
@@ -85,6 +87,7 @@ class JobAdmin(ReadOnlyPage):
             "rows": rows,
             "q": term,
             "chosen": chosen,
+            "totals": totals,
             "too_much": too_much,
             **self.build_own_list(request, schedule_details.render_schedules(rows[:SCHEDULE_PAGE_ROWS])),
             "shown": read_list_look(request.GET),

@@ -6,6 +6,7 @@ A bulk replay counts first, then runs as background work. Source: docs/decisions
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any, Final
 from urllib.parse import urlencode
 from uuid import UUID
@@ -26,14 +27,20 @@ from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
 from gateway.backoffice.kit.formatting import build_state_pill, name_zone
 from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.kit.list_columns import read_list_look, render_list_table
+from gateway.backoffice.kit.periods import PERIODS, render_filter_end
+from gateway.backoffice.kit.time_limit import SearchTooBroadError, limit_search_time
 from gateway.backoffice.kit.work_start import start_page_work
-from gateway.backoffice.payments.payment_search import SearchTooBroadError, limit_search_time
 from gateway.backoffice.webhooks.delivery_columns import (
     DELIVERY_COLUMNS,
     ENDPOINT_DELIVERY_COLUMNS,
     USUAL_DELIVERY_COLUMNS,
 )
-from gateway.backoffice.webhooks.delivery_filters import DELIVERY_FILTER_NAMES, DeliveryFilters, parse_delivery_filters
+from gateway.backoffice.webhooks.delivery_filters import (
+    DELIVERY_FILTER_NAMES,
+    DeliveryFilters,
+    fix_delivery_times,
+    parse_delivery_filters,
+)
 from gateway.backoffice.webhooks.inspector_views import format_webhook_body
 from gateway.core import clock, identifiers
 from gateway.core.masking import mask_text
@@ -112,43 +119,28 @@ class WebhookDeliveryAdmin(ReadOnlyPage):
     def _render_filters(
         self, request: HttpRequest, mine: dict[UUID, WebhookEndpoint], asked: DeliveryFilters
     ) -> list[dict[str, Any]]:
-        choices = {
-            "state": (
-                _("State"),
-                [(value, str(build_state_pill(value)["text"])) for value in WebhookDelivery.State.values],
-            ),
-            "kind": (_("Event"), [(kind, kind) for kind in (*WEBHOOK_KINDS, TEST_TYPE)]),
-            "endpoint": (
-                _("Endpoint"),
-                [(key.hex, f"{row.merchant.name}: {describe_delivery_target(row)}") for key, row in mine.items()],
-            ),
-        }
-        typed = {
-            "payment": (_("Payment id"), "text"),
-            "from": (f"{_('From')} ({name_zone()})", "datetime-local"),
-            "to": (_("To"), "datetime-local"),
-        }
-        found = [
+        endpoints = [(key.hex, f"{row.merchant.name}: {describe_delivery_target(row)}") for key, row in mine.items()]
+        states = [(value, str(build_state_pill(value)["text"])) for value in WebhookDelivery.State.values]
+        sent = request.GET
+        found: tuple[tuple[str, str, str | list[tuple[str, str]], str], ...] = (
+            ("period", _("Period"), [(value, _(words)) for value, words in PERIODS.items()], sent.get("period", "")),
+            ("from", _("From (%s)") % name_zone(), "datetime-local", render_filter_end("from", sent.get("from", ""))),
+            ("to", _("To"), "datetime-local", render_filter_end("to", sent.get("to", ""))),
+            ("state", _("State"), states, sent.get("state", "")),
+            ("kind", _("Event"), [(kind, kind) for kind in (*WEBHOOK_KINDS, TEST_TYPE)], sent.get("kind", "")),
+            ("endpoint", _("Endpoint"), endpoints, sent.get("endpoint", "").replace("-", "")),
+            ("payment", _("Payment id"), "text", sent.get("payment", "")),
+        )
+        return [
             {
                 "name": name,
                 "label": label,
-                "choices": options,
-                "value": request.GET.get(name, "").replace("-", "")
-                if name == "endpoint"
-                else request.GET.get(name, ""),
+                "kind": kind if isinstance(kind, str) else "",
+                "choices": None if isinstance(kind, str) else kind,
+                "value": value,
                 "wrong": asked.wrong.get(name, ""),
             }
-            for name, (label, options) in choices.items()
-        ]
-        return found + [
-            {
-                "name": name,
-                "label": label,
-                "kind": kind,
-                "value": request.GET.get(name, ""),
-                "wrong": asked.wrong.get(name, ""),
-            }
-            for name, (label, kind) in typed.items()
+            for name, label, kind, value in found
         ]
 
     # --- the page ------------------------------------------------------------------------------------------------
@@ -220,9 +212,8 @@ class WebhookDeliveryAdmin(ReadOnlyPage):
             messages.error(request, _("Choose one endpoint, or one merchant's events: a replay is one merchant's."))
             return back
         told = replay.preview_replay(selection)
-        kept = [
-            (name, request.POST[name]) for name in DELIVERY_FILTER_NAMES if request.POST.get(name) and name != "state"
-        ]
+        sent = fix_delivery_times(request.POST, asked)
+        kept = [(name, text) for name, text in sent if name != "state"]
         if request.POST.get("confirm") and told.events:
             words = ngettext(
                 "Replay of %(events)d webhook of %(merchant)s",
@@ -243,7 +234,7 @@ class WebhookDeliveryAdmin(ReadOnlyPage):
             "told": told,
             "merchant": selection.merchant,
             "states": [build_state_pill(one)["text"] for one in selection.states],
-            "kept": [(name, request.POST[name]) for name in DELIVERY_FILTER_NAMES if request.POST.get(name)],
+            "kept": sent,
             "back": f"{reverse('admin:gateway_webhookdelivery_changelist')}?{urlencode(kept)}",
         }
         return TemplateResponse(request, "admin/office/replay.html", context)
@@ -272,7 +263,7 @@ class WebhookDeliveryAdmin(ReadOnlyPage):
             kinds=[asked.kind] if asked.kind else [],
             since=asked.since,
             states=[asked.state] if asked.state else replay.ENDED_DELIVERY_STATES,
-            until=asked.until or clock.merchant_now(merchant),
+            until=asked.until - timedelta(microseconds=1) if asked.until else clock.merchant_now(merchant),
         )
 
     def _find_delivery(self, request: HttpRequest, ident: str) -> WebhookDelivery:

@@ -330,7 +330,7 @@ def pill_state_from_endpoint(row: WebhookEndpoint) -> str:
 def format_endpoint_name(row: WebhookEndpoint) -> str:
     """What an endpoint is called in lists."""
     if row.is_inspector:
-        return _("Inspector (%s)") % row.mode
+        return _("Inspector (%s)") % _(row.mode)
     return row.url or _("notificationUrl of payments")
 
 

@@ -180,7 +180,7 @@ def verify_webhook_body(page: MerchantPage, request: HttpRequest, permitted: Que
         # An endpoint's own page leads here, wherever it stands in the list.
         rows = [*permitted.filter(pk=named).select_related("merchant"), *rows]
     offered = [
-        (row.pk.hex, f"{row.merchant.name}: {row.url if not row.is_inspector else _('Inspector')} ({row.mode})")
+        (row.pk.hex, f"{row.merchant.name}: {row.url if not row.is_inspector else _('Inspector')} ({_(row.mode)})")
         for row in rows
     ]
     initial = {"endpoint": request.GET.get("endpoint", "")}

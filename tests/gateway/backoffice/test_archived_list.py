@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 from django.test import Client
 
-from gateway.backoffice.payments import payment_search
+from gateway.backoffice.payments import archived_search, payment_search
 from gateway.backoffice.payments.payment_filters import PAYMENT_FILTER_NAMES
 from gateway.core import clock
 from gateway.models import Payment, Role
@@ -66,7 +66,7 @@ def test_archived_payments_are_listed_newest_first_with_what_is_kept_of_them(
 def test_the_list_of_archived_payments_has_pages(shop: Shop, clerk: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     ids = [shop.api.pay().id for _ in range(5)]
     later(monkeypatch)
-    monkeypatch.setattr(payment_search.find_archived_page, "__kwdefaults__", {"after": "", "size": 2})
+    monkeypatch.setattr(archived_search.find_archived_page, "__kwdefaults__", {"after": "", "size": 2})
     seen, after = [], ""
     for _ in range(3):
         seen += shown(clerk, **({"after": after} if after else {}))
@@ -80,12 +80,12 @@ def test_a_payment_that_is_brought_back_while_the_list_is_read_hides_no_older_on
 ) -> None:
     ids = [shop.api.pay().id for _ in range(5)][::-1]
     later(monkeypatch)
-    monkeypatch.setattr(payment_search.find_archived_page, "__kwdefaults__", {"after": "", "size": 2})
-    read = payment_search.list_archived_payments
-    monkeypatch.setattr(payment_search, "list_archived_payments", lambda keys: read(keys)[:-1])
+    monkeypatch.setattr(archived_search.find_archived_page, "__kwdefaults__", {"after": "", "size": 2})
+    read = archived_search.list_archived_payments
+    monkeypatch.setattr(archived_search, "list_archived_payments", lambda keys: read(keys)[:-1])
     assert len(shown(clerk)) == 2
     monkeypatch.setattr(
-        payment_search, "list_archived_payments", lambda keys: [one for one in read(keys) if one.id.hex != ids[0]]
+        archived_search, "list_archived_payments", lambda keys: [one for one in read(keys) if one.id.hex != ids[0]]
     )
     page = text_of(clerk, archived="1")
     assert ids[0] not in page.replace("-", "")

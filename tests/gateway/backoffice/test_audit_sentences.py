@@ -24,7 +24,7 @@ from gateway.access import audit_log
 from gateway.access.unused_accounts import DISABLE
 from gateway.backoffice.access.audit_sentences import describe_entries
 from gateway.backoffice.schedules.schedule_details import SCHEDULE_ACTIONS
-from gateway.models import AuditEntry, Notification, Role
+from gateway.models import AccessToken, AuditEntry, Merchant, Notification, Role
 from gateway.payments.operation_table import OPERATIONS
 from tests.chargebacks.test_alerts import alerted
 from tests.support.fixtures import BY, Shop
@@ -239,6 +239,35 @@ def test_columns_of_a_change_are_called_as_on_their_form(shop: Shop) -> None:
     client = signed_in(person("max", Role.MANAGER, shop.merchant))
     page = client.get(f"/admin/gateway/auditentry/{entry.pk}/change/").content.decode()
     assert '<th scope="row">Active</th><td><pre>Yes</pre></td><td><pre>No</pre></td>' in page
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("zone", "language", "rows"),
+    [
+        ("UTC", "en", [("Merchant", "Shop\n{merchant}"), ("Scopes", "payments, read"), ("Operations", "–"),
+                       ("Approved at", "2026-07-01 22:30:00 UTC"), ("Revoked at", "soon")]),
+        ("Europe/Berlin", "de", [("Händler", "Shop\n{merchant}"), ("Freigegeben am", "2026-07-02 00:30:00 CEST")]),
+    ],
+)  # fmt: skip
+def test_values_of_a_change_are_written_as_on_other_pages(
+    shop: Shop, zone: str, language: str, rows: list[tuple[str, str]]
+) -> None:
+    """A token's entry had the merchant's id alone, lists as code and times of the database."""
+    token, ident = AccessToken.objects.get(merchant=shop.merchant), shop.merchant.pk.hex
+    Merchant.objects.update(name="Shop")
+    kept = {"merchant": ident, "scopes": ["payments", "read"], "operations": []}
+    times = {"approved_at": "2026-07-01T22:30:00.642827+00:00", "revoked_at": "soon"}
+    audit_log.record_audit_entry(BY, "issue", token, after={**kept, **times})
+    entry = AuditEntry.objects.filter(subject="accesstoken").latest("pk")
+    client = signed_in(person("max", Role.MANAGER, shop.merchant))
+    client.post("/admin/account/", {"act": "zone", "zone": zone})
+    client.post("/admin/language", {"language": language, "next": "/admin/"})
+    page = unescape(client.get(f"/admin/gateway/auditentry/{entry.pk}/change/").content.decode())
+    translation.activate("en")
+    for name, words in rows:
+        shown = f'<th scope="row">{name}</th><td><pre>–</pre></td><td><pre>{words.format(merchant=ident)}</pre></td>'
+        assert shown in page, name
 
 
 @pytest.mark.django_db

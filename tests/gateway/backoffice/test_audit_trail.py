@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from django.test.utils import CaptureQueriesContext
 
 from gateway.background import queue
 from gateway.backoffice.access import audit_seals
+from gateway.backoffice.access.audit_log_pages import find_first_entry_id
+from gateway.core import clock
 from gateway.models import AuditEntry, AuditSeal, BackgroundWork, Payment
 from tests.support.fixtures import Shop
 from tests.support.office import person, signed_in
@@ -183,6 +186,23 @@ def test_the_trail_speaks_in_sentences_and_hides_looks(shop: Shop, boss: Client)
         assert "max looked at payment Debit 92.00 EUR, order-4711" in boss.get(TRAIL, {"looks": looks}).content.decode()
     assert "asked by clara" not in boss.get(TRAIL, {"looks": "only"}).content.decode()
     assert "max looked at" in boss.get(TRAIL, {"action__exact": "view"}).content.decode()
+
+
+def test_the_trail_of_a_period_is_found_along_its_ids(boss: Client) -> None:
+    """Its times have no index, and nothing is ever deleted of it."""
+    rows = [entry(f"act{number}") for number in range(9)]
+    now = clock.real_now()
+    for hours, row in zip((200, 100, 99, 50, 49, 3, 3, 2, 0), rows, strict=True):
+        tampered("UPDATE gateway_auditentry SET at = %s WHERE id = %s", now - timedelta(hours=hours), row.pk)
+    assert find_first_entry_id(now - timedelta(hours=300)) <= rows[0].pk
+    for index, hours in ((1, 150), (5, 40), (8, 1)):
+        assert find_first_entry_id(now - timedelta(hours=hours)) == rows[index].pk, hours
+    assert find_first_entry_id(now + timedelta(hours=1)) > rows[-1].pk
+    ends = {name: f"{now - timedelta(hours=hours):%Y-%m-%dT%H:%MZ}" for name, hours in (("from", 99.5), ("to", 2.5))}
+    for asked, some in (({"period": "hour"}, rows[8:]), ({"period": "day"}, rows[5:]), (ends, rows[2:7])):
+        shown = boss.get(TRAIL, asked).context["cl"].result_list
+        assert {row.pk for row in shown if row.actor == "max"} == {row.pk for row in some}, asked
+    assert "give a date as" in boss.get(TRAIL, {"from": "yesterday"}).content.decode()
 
 
 def test_the_names_on_a_page_of_the_trail_cost_the_same_for_many_rows(shop: Shop, boss: Client) -> None:

@@ -23,6 +23,7 @@ from django.utils import translation
 from config.model_names import TRANSLATED_APPS
 from gateway.backoffice.kit.formatting import format_money, read_typed_amount
 from gateway.core.result_codes import ResultFamily
+from gateway.timers.registry import TIMERS
 from tests.support.office import signed_in
 
 ROOT = Path(__file__).parents[3]
@@ -256,3 +257,10 @@ def test_every_field_on_a_page_has_its_name_in_the_catalogue(language: str) -> N
 def test_every_family_of_results_has_its_words(language: str) -> None:
     """The filter of payments names the families."""
     assert sorted({family.value.replace("-", " ") for family in ResultFamily} - catalogue(language).keys()) == []
+
+
+@pytest.mark.parametrize("language", TRANSLATED)
+def test_every_timer_has_its_words(language: str) -> None:
+    """The live board and the page of ticks say what a timer does."""
+    assert len(TIMERS) > 60
+    assert sorted({timer.about for timer in TIMERS.values()} - catalogue(language).keys()) == []

@@ -14,6 +14,7 @@ from django.core.cache import cache
 from django.db import connection
 from django.test import Client
 
+from config.beat import sync_periodic_tasks
 from gateway.access import audit_log, permissions
 from gateway.backoffice.operations import live_board
 from gateway.core import clock
@@ -182,6 +183,29 @@ def test_every_queue_has_an_age_and_the_database_answers(shop: Shop, boss: Clien
     assert "recovery" in page
 
 
+def test_a_timer_says_in_the_readers_language_what_it_does(boss: Client) -> None:
+    """A name such as "bank days" is the word of the logs. So the page of ticks."""
+    boss.post("/admin/language", {"language": "de", "next": "/admin/"})
+    sync_periodic_tasks()
+    ticks = boss.get("/admin/django_celery_beat/periodictask/").content.decode()
+    for page in (page_of(boss), unescape(ticks)):
+        assert "Fragt den Acquirer nach Zahlungen ohne Antwort." in page
+        assert "Ask the acquirer" not in page
+
+
+def test_each_cell_of_the_wide_tables_is_labelled_for_a_phone(shop: Shop, boss: Client) -> None:
+    """There the cells of a row stand below one another, and nothing is pushed aside."""
+    shop.api.pay()
+    for title in ("Approval rate by acquirer", "Queues"):
+        section = page_of(boss).partition(f"<h2>{title}</h2>")[2].partition("</section>")[0]
+        assert "th-scroll" not in section
+        assert "th-rows" in section
+        names = re.findall('<th scope="col"[^>]*>([^<]+)</th>', section)
+        row = section.partition("<tbody><tr>")[2].partition("</tr>")[0]
+        assert re.findall('<td class="th-num" data-label="([^"]+)"', row) == names[1:]
+        assert row.count("<td") == len(names) - 1
+
+
 def test_only_the_board_is_renewed(boss: Client) -> None:
     part = boss.get(f"{PAGE}?part=board").content.decode()
     assert "<html" not in part
@@ -231,5 +255,5 @@ def test_others_see_their_own_merchants_and_no_queues(shop: Shop, stranger: Shop
 
 def test_a_part_that_takes_too_long_is_left_out(shop: Shop, boss: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_board, "_DATABASE", "SELECT pg_sleep(10)")
-    monkeypatch.setattr("gateway.backoffice.payments.payment_search.SEARCH_TIMEOUT_MS", 50)
+    monkeypatch.setattr("gateway.backoffice.kit.time_limit.SEARCH_TIMEOUT_MS", 50)
     assert "took too long" in page_of(boss)

@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 
 from chargebacks import ledger
-from gateway.backoffice.payments.payment_search import list_search_readings, parse_search_term
+from gateway.backoffice.payments.search_terms import list_search_readings, parse_search_term
 from tests.support import books
 from tests.support.fixtures import Shop
 from tests.support.office import person, signed_in

@@ -11,9 +11,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from gateway.access.permissions import FULL_ACCESS, NO_ACCESS, AccessScope
+from gateway.backoffice.kit import time_limit
 from gateway.backoffice.payments import payment_search
 from gateway.backoffice.payments.payment_filters import PAYMENT_FILTER_NAMES, parse_payment_filters
-from gateway.backoffice.payments.payment_search import FullCardNumberError, SearchTerm, parse_search_term
+from gateway.backoffice.payments.search_terms import FullCardNumberError, SearchTerm, parse_search_term
 from gateway.core import clock, identifiers, result_codes
 from gateway.models import Payment
 from tests.support.client import Answer
@@ -268,10 +269,10 @@ def test_no_search_counts_or_reads_the_whole_table(shop: Shop, paid: Answer) -> 
 
 def test_what_takes_too_long_is_given_up(monkeypatch: Any, paid: Answer) -> None:
     """Brief: under a second, and a hint where that cannot be."""
-    monkeypatch.setattr(payment_search, "SEARCH_TIMEOUT_MS", 1)
+    monkeypatch.setattr(time_limit, "SEARCH_TIMEOUT_MS", 1)
     with (
-        pytest.raises(payment_search.SearchTooBroadError),
-        payment_search.limit_search_time(),
+        pytest.raises(time_limit.SearchTooBroadError),
+        time_limit.limit_search_time(),
         connection.cursor() as cursor,
     ):
         cursor.execute("SELECT pg_sleep(5)")

@@ -7,6 +7,8 @@ from django.test import Client
 from django.utils import translation
 
 from gateway.backoffice.access import independence
+from gateway.backoffice.kit import list_sums
+from gateway.backoffice.schedules import schedule_pages
 from gateway.backoffice.schedules.plan_words import describe_plan
 from gateway.models import AuditEntry, Notification, Payment, Role
 from gateway.scheduling.models import Job, JobRun
@@ -78,6 +80,26 @@ def test_a_schedule_is_named_by_its_times_and_shows_the_card_it_charges(clara: C
         assert "monthly on day 1, 06:00" in page, address
         assert "(ACTIVE)" not in page, address
     assert "VISA 420000 •••• 0000" in clara.get(LIST).content.decode()
+
+
+def test_the_list_of_schedules_is_summed_by_currency(
+    clara: Client, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that is filtered, on each of its pages; not a list that is too long."""
+    jobs = [job_of(shop, amount=amount) for amount in ("1200.00", "15.50")]
+    job_of(shop, amount="7.00", currency="USD")
+    do(clara, jobs[1], "cancel")
+    monkeypatch.setattr(schedule_pages, "SCHEDULE_PAGE_ROWS", 1)
+    page = clara.get(LIST).content.decode()
+    assert "2 schedules, each charged once</dt><dd>1,215.50 <small>EUR" in page
+    assert "1 schedule, charged once</dt><dd>7.00 <small>USD" in page
+    older = clara.get(LIST, {"before": clara.get(LIST).context["next"]}).content.decode()
+    assert "1,215.50 <small>EUR" in older
+    page = clara.get(f"{LIST}?state=ENDED").content.decode()
+    assert "1 schedule, charged once</dt><dd>15.50 <small>EUR" in page
+    assert "USD" not in page
+    monkeypatch.setattr(list_sums, "MAX_SUMMED_ROWS", 2)
+    assert "charged once" not in clara.get(LIST).content.decode()
 
 
 def test_a_schedules_page_shows_ten_next_runs_and_links_what_was_charged(clara: Client, shop: Shop) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from gateway.backoffice.payments import payment_search
+from gateway.backoffice.payments import payment_search, search_terms
 from gateway.models import BackgroundWork, BulkAction, Payment, RequestLog
 from gateway.payments import search_keys
 from tests.support.fixtures import Shop
@@ -106,7 +106,7 @@ def test_a_value_that_may_be_two_things_shows_both(shop: Shop) -> None:
     hits = client.get("/admin/search/", {"s": "4242"}).content.decode().replace("-", "")
     assert amount in hits
     assert card in hits
-    assert "amountOnly" in str([term.shape for term in payment_search.list_search_readings("4242")])
+    assert "amountOnly" in str([term.shape for term in search_terms.list_search_readings("4242")])
 
 
 def test_the_header_finds_names_and_requests(shop: Shop) -> None:
@@ -147,7 +147,7 @@ def test_a_list_that_was_read_another_way_is_read_so_by_all_that_leads_on_from_i
         sums = client.get(LIST + answer.context["totals"]["offer"]).context["totals"]["rows"]
         assert [one.number for one in sums] == [2]
         passed = dict(answer.context["passed_on"])
-        assert payment_search.parse_search_term(passed["q"]) == answer.context["asked"]
+        assert search_terms.parse_search_term(passed["q"]) == answer.context["asked"]
         client.post(f"{LIST}export/", {"format": "csv", "which": "all", **passed})
         client.post(f"{LIST}bulk/", {"do": "RF", "reason": "other", "which": "all", **passed})
         read = {"shape": answer.context["asked"].shape, "value": answer.context["asked"].value}
@@ -158,6 +158,6 @@ def test_a_list_that_was_read_another_way_is_read_so_by_all_that_leads_on_from_i
 
 
 def test_a_long_text_behind_a_prefix_is_read_whole() -> None:
-    long = "x" * payment_search.MAX_SEARCH_CHARS
-    for term in payment_search.list_fallback_terms(long):
-        assert payment_search.parse_search_term(term.typed) == term
+    long = "x" * search_terms.MAX_SEARCH_CHARS
+    for term in search_terms.list_fallback_terms(long):
+        assert search_terms.parse_search_term(term.typed) == term

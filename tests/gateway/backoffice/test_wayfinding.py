@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from html import unescape
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.contrib import admin
 from django.contrib.admin.utils import flatten, flatten_fieldsets, label_for_field
 from django.contrib.auth.models import User
@@ -21,11 +23,12 @@ from gateway.backoffice.kit.base import BackofficePage
 from gateway.backoffice.kit.formatting import format_labelled
 from gateway.backoffice.sign_in import time_zones
 from gateway.models import AuditEntry, Notification, RequestLog, Role
+from tests.gateway.backoffice.test_rights import furnish
 from tests.support.fixtures import Shop
 from tests.support.office import person, signed_in
 
 SAME = frozenset(
-    {"3-D Secure", "Name", "PSP", "PSPs", "SHA-256", "Task Name", "bic", "dispatching", "entityId", "id", "ndc"}
+    {"3-D Secure", "Name", "PSP", "PSPs", "SHA-256", "Task Name", "BIC", "dispatching", "entityId", "id", "ndc"}
 )
 """Names that are the same in both languages, and those of another project's table that our pages do not show."""
 
@@ -254,3 +257,31 @@ def test_french_has_a_space_before_a_colon() -> None:
     assert format_labelled("MS03", "no reason") == "MS03: no reason"
     with translation.override("fr"):
         assert format_labelled("MS03", "sans raison") == "MS03\u00a0: sans raison"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("address", "language", "words", "not_words"),
+    [
+        ("bankfile/", "en", r">\s*92\.00 EUR\s*<", r"92\.00\s*<"),
+        ("authentication/", "en", r'<a class="th-link" href="/admin/gateway/payment/[^"]+">[0-9a-f]{32}<', "Jcb"),
+        ("batchedcapture/{}/change/", "en", "M-1", r">\s*{}\s*<"),
+        ("threedsecureconfiguration/add/", "en", "JCB: requestor", "Jcb: "),
+        ("webhookendpoint/", "de", r"Inspektor \(verschlüsselt\)", r"\(encrypted\)"),
+        ("webhookdelivery/{}/change/", "de", "Zugestellt", r"\(delivered\)"),
+    ],
+)
+def test_what_pictures_of_every_page_showed(
+    shop: Shop, address: str, language: str, words: str, not_words: str
+) -> None:
+    """A sum without its currency, an id that led nowhere, a code for an empty answer, English words in German."""
+    furnish(shop)
+    client = signed_in(User.objects.create_superuser("boss"))
+    client.post("/admin/language", {"language": language, "next": "/admin/"})
+    if "{}" in address:
+        row = apps.get_model("gateway", address.partition("/")[0])._default_manager.order_by("pk").first()
+        address = address.format(row.pk)
+    page = unescape(client.get(f"/admin/gateway/{address}").content.decode())
+    translation.activate("en")
+    assert re.search(words, page)
+    assert not re.search(not_words, page)

@@ -18,6 +18,7 @@ from django.test import Client, override_settings
 from django.urls import reverse
 
 from gateway.background import queue
+from gateway.core import clock
 from gateway.models import (
     AuditEntry,
     BackgroundWork,
@@ -348,6 +349,45 @@ def test_times_of_the_deliveries_filter_are_in_the_readers_zone(dora: Client, sh
     assert str(one.pk) in dora.get(DELIVERIES, {"to": f"{own.astimezone(UTC):%Y-%m-%dT%H:%M:59}Z"}).content.decode()
     for edge in ("0001-01-01T00:00", "9999-12-31T23:59:59-12:00"):
         assert dora.get(DELIVERIES, {"from": edge}).status_code == 200
+
+
+def test_deliveries_of_a_period_are_listed_and_what_is_typed_narrows_it(dora: Client, shop: Shop) -> None:
+    inspected(shop)
+    shop.api.pay()
+    deliver(shop)
+    one = the_delivery()
+    soon = f"{clock.real_now() + timedelta(minutes=5):%Y-%m-%dT%H:%MZ}"
+    for query, found in (("period=hour", True), ("period=last_month", False), (f"period=hour&from={soon}", False)):
+        assert (str(one.pk) in dora.get(f"{DELIVERIES}?{query}").content.decode()) == found, query
+    WebhookDelivery.objects.update(created_at=clock.real_now() - timedelta(hours=2))
+    for query, found in (("period=hour", False), ("period=day", True)):
+        assert (str(one.pk) in dora.get(f"{DELIVERIES}?{query}").content.decode()) == found, query
+    day = f"{clock.real_now() - timedelta(hours=2):%Y-%m-%d}"
+    assert str(one.pk) in dora.get(f"{DELIVERIES}?from={day}&to={day}").content.decode(), "the last day is whole"
+    page = dora.get(f"{DELIVERIES}?period=hour").content.decode()
+    assert '<option value="hour" selected>' in page
+    page = dora.get(f"{DELIVERIES}?period=always").content.decode()
+    assert str(one.pk) not in page
+    assert re.search('name="period" aria-invalid="true" aria-describedby="w-period"', page)
+
+
+def test_a_replay_of_the_last_hour_sends_what_was_shown_however_late_it_is_confirmed(
+    dora: Client, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The hour of the page that asks, not that of the press."""
+    endpoint = inspected(shop)
+    shop.api.pay()
+    deliver(shop)
+    asked = dora.post(f"{DELIVERIES}replay/", {"endpoint": endpoint.pk.hex, "period": "hour"})
+    assert asked.context["told"].events == 1
+    kept = dict(asked.context["kept"])
+    assert kept.keys() == {"endpoint", "from"}
+    now = clock.real_now()
+    WebhookDelivery.objects.update(created_at=now - timedelta(minutes=55))
+    monkeypatch.setattr(clock, "real_now", lambda: now + timedelta(minutes=10))
+    again = dora.post(f"{DELIVERIES}replay/", kept)
+    assert again.context["told"].events == 1
+    assert dict(again.context["kept"]) == kept
 
 
 def test_one_delivery_is_replayed_by_a_clerk(shop: Shop) -> None:
