@@ -54,6 +54,11 @@ chosen AS MATERIALIZED (
 )"""
 ASKED_SQL: Final = "status IN ('APPROVED', 'DECLINED') AND connector NOT IN ('', 'nobody')"
 """Attempts that an acquirer answered."""
+DECIDING_ORDER_SQL: Final = (
+    "approved DESC, status <> 'DECLINED' DESC, connector NOT IN ('', 'nobody') DESC, created_at DESC, id DESC"
+)
+"""Attempts of a purchase, the one first that says what became of it: an approved one, else an undecided one, else the
+last that an acquirer answered."""
 _FIGURES: Final = f"""
 WITH {_CHOSEN_SQL}, summed AS (
     SELECT c.*, CASE WHEN pays_rest THEN max(amount) OVER whole ELSE amount END AS purchase_amount,

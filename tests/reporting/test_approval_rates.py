@@ -306,7 +306,7 @@ def test_the_waterfall_adds_up_and_says_where_each_purchase_was_lost(shop: Shop)
     assert shop.api.follow(paid.id, "RF", "30.00").code == "000.100.110"
     Payment.objects.filter(chain=paid.id).update(created_at=START)
     (found,) = waterfall.compute_waterfalls(period())
-    lost = {row.reason: (row.count, row.money) for row in found.rows if row.lost}
+    lost = {row.step: (row.count, row.money) for row in found.rows if row.lost}
     ten = (1, Decimal("10.00"))
     assert lost == dict.fromkeys([*codes, "refused", "open", "uncaptured", "unsettled"], ten) | {
         "returned": (1, Decimal("30.00"))
@@ -445,6 +445,33 @@ def test_what_tokens_bring_is_measured_against_card_numbers(shop: Shop) -> None:
     assert Decimal("200.00") < one.low < Decimal("400.00") < one.high < Decimal("600.00")
     assert one.link == f"/admin/gateway/channel/{shop.channel.pk}/change/"
     assert shop.channel.name in one.switch
+
+
+@pytest.mark.parametrize(
+    ("comparison", "title"),
+    [
+        ({}, "Pay with network tokens of stored cards"),
+        ({"acquirer_merchant_id": "NORTH"}, "Route VISA from simulator SOUTH to simulator NORTH"),
+        ({"created_at": START + timedelta(hours=5)}, "Charge stored cards at 06 instead of 01 o'clock"),
+    ],
+)
+def test_what_was_tried_again_and_paid_is_no_loss_and_what_failed_twice_is_one(
+    shop: Shop, comparison: dict[str, Any], title: str
+) -> None:
+    """Of 60 purchases 20 are paid at the second try, 10 at none: 40 declined attempts, 10 purchases lost."""
+    stored = OWN_CHARGE | {"brand": "VISA", "registration": identifiers.row_id(), "acquirer_merchant_id": "SOUTH"}
+    declined = stored | {"code": "800.100.152"}
+    rows = [stored] * 30
+    for n in range(30):
+        order = {"merchant_transaction_id": f"order-{n}"}
+        rows += [declined | order, (stored if n < 20 else declined) | order]
+    rows += [stored | comparison] * 100
+    write_payments(shop.channel, rows)
+    one = list_titles(gains.list_gains(period(), waterfall.compute_waterfalls(period()), []))[title]
+    assert one.money == Decimal("100.00")
+    assert one.high is None or one.high <= one.money
+    if "tokens" in title:
+        assert one.evidence == "10 payments with a stored card were declined where no token is used."
 
 
 def test_what_the_updater_brings_is_measured_by_its_answers(shop: Shop) -> None:

@@ -131,9 +131,9 @@ def _each(shop: Shop) -> dict[str, Answer]:
         found[name] = api.get(path, period | OUR_OWN)
         one = {"settlements": "settlement"}.get(name) or name.replace("aggregations", "aggregation")
         found[one] = api.get(f"{path}/{settled}", {"testMode": "INTERNAL"} | OUR_OWN)
-    found["approvals"] = api.get(
-        "/v1/reports/approvals", {"date.from": "2026-05-01", "date.to": "2026-05-31"} | OUR_OWN
-    )
+    for name in ("approvals", "approvals-waterfall", "approvals-gains"):
+        path = name.replace("-", "/")
+        found[name] = api.get(f"/v1/reports/{path}", {"date.from": "2026-05-01", "date.to": "2026-05-31"} | OUR_OWN)
     found["card-facts"] = api.get("/v1/cardFacts", {"card.bin": "420000"} | OUR_OWN)
     found["acquirer-messages"] = api.get("/v1/test/acquirer/messages", {"id": paid.id} | OUR_OWN)
     found["open-inspector"] = api.post("/v1/test/webhooks", OUR_OWN)
