@@ -85,9 +85,7 @@ def _approval_endpoint(name: str, path: str, title: str, about: str, asked: Stru
     )
 
 
-_WATERFALL = (
-    "From what shoppers wanted to pay to what is settled: what is left at each step, what was lost, and why."
-)
+_WATERFALL = "From what shoppers wanted to pay to what is settled: what is left at each step, what was lost, and why."
 _GAINS = "What would bring most: each way with the money lost, what it may bring, what was counted, and its switch."
 APPROVALS_ENDPOINT = _approval_endpoint(
     "approvals",
