@@ -5,7 +5,6 @@ Source: docs/approval.md; docs/decisions/0153.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, ClassVar
 
@@ -25,7 +24,7 @@ from gateway.catalogue.endpoints import (
     Endpoint,
 )
 from gateway.catalogue.errors import ParameterError
-from gateway.catalogue.parse import InvalidParametersError
+from gateway.catalogue.parse import InvalidParametersError, Parameters
 from gateway.core import clock
 from gateway.core.intervals import ShareInterval
 from gateway.core.money import format_amount
@@ -81,7 +80,7 @@ class ApprovalReportView(ApiView):
         context.headers.update(build_as_of_header(as_of))
         return Response(body, headers=context.headers)
 
-    def render_report(self, period: ApprovalPeriod, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    def render_report(self, period: ApprovalPeriod, parameters: Parameters) -> dict[str, Any]:
         """The members of the answer."""
         raise NotImplementedError
 
@@ -91,7 +90,7 @@ class ApprovalRatesView(ApprovalReportView):
 
     endpoints: ClassVar[dict[str, Endpoint]] = {"GET": APPROVALS_ENDPOINT}
 
-    def render_report(self, period: ApprovalPeriod, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    def render_report(self, period: ApprovalPeriod, parameters: Parameters) -> dict[str, Any]:
         by = parameters.get("groupBy") or "all"
         return {"groupBy": by, "approvals": [render_segment(one) for one in compute_figures(period, by)]}
 
@@ -101,7 +100,7 @@ class ApprovalWaterfallView(ApprovalReportView):
 
     endpoints: ClassVar[dict[str, Endpoint]] = {"GET": APPROVAL_WATERFALL_ENDPOINT}
 
-    def render_report(self, period: ApprovalPeriod, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    def render_report(self, period: ApprovalPeriod, parameters: Parameters) -> dict[str, Any]:
         return {"waterfalls": [_render_waterfall(one) for one in compute_waterfalls(period)]}
 
 
@@ -110,7 +109,7 @@ class ApprovalGainsView(ApprovalReportView):
 
     endpoints: ClassVar[dict[str, Endpoint]] = {"GET": APPROVAL_GAINS_ENDPOINT}
 
-    def render_report(self, period: ApprovalPeriod, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    def render_report(self, period: ApprovalPeriod, parameters: Parameters) -> dict[str, Any]:
         return {"gains": [_render_gain(one) for one in read_gains(period)]}
 
 
