@@ -28,7 +28,6 @@ from gateway.core.money import currency_exponent
 from gateway.db.statement import read_sql
 from gateway.models import Channel
 from reporting.approvals.figures import (
-    ASKED_SQL,
     DECIDING_ORDER_SQL,
     ApprovalPeriod,
     SegmentFigures,
@@ -66,18 +65,18 @@ _ACCOUNTS: Final = f"""
 {_get_tried_sql()}
 SELECT brand, concat_ws(' ', connector, nullif(acquirer_merchant_id, '')), currency, count(*),
     count(*) FILTER (WHERE approved), {_LOST_MONEY}, {_ASKED_MONEY}
-FROM tried WHERE {ASKED_SQL} GROUP BY 1, 2, 3
+FROM tried WHERE asked GROUP BY 1, 2, 3
 """
 _CHARGES: Final = f"""
 {_get_tried_sql()}
 SELECT currency, to_char(created_at AT TIME ZONE %(zone)s, 'HH24'), count(*), count(*) FILTER (WHERE approved),
     {_LOST_MONEY}, {_ASKED_MONEY}
-FROM tried WHERE {ASKED_SQL} AND {_BY_MERCHANT} GROUP BY 1, 2
+FROM tried WHERE asked AND {_BY_MERCHANT} GROUP BY 1, 2
 """
 _OTHER_HOURS: Final = f"""
 WITH {get_chosen_sql()}
 SELECT currency, to_char(created_at AT TIME ZONE %(zone)s, 'HH24'), count(*), count(*) FILTER (WHERE approved)
-FROM chosen WHERE {ASKED_SQL} AND result_code <> '300.100.100' GROUP BY 1, 2
+FROM chosen WHERE asked AND result_code <> '300.100.100' GROUP BY 1, 2
 """
 _STORED_CARD: Final = {"channel_id": "p.channel_id", "registration": "p.registration"}
 _CAUSES: Final = {
@@ -113,7 +112,7 @@ _STORED: Final = f"""
 SELECT currency, d.channel_id, with_token, h.network_tokens, count(*), count(*) FILTER (WHERE approved),
     {_LOST_MONEY}, {_ASKED_MONEY}, count(*) FILTER (WHERE decides AND NOT approved)
 FROM tried d JOIN gateway_channel h ON h.id = d.channel_id
-WHERE {ASKED_SQL} AND means = 'card' AND registration IS NOT NULL
+WHERE asked AND means = 'card' AND registration IS NOT NULL
     AND request ->> 'createRegistration' IS DISTINCT FROM 'true' GROUP BY 1, 2, 3, 4
 """
 _UPDATED: Final = f"""

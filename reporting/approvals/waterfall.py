@@ -81,6 +81,7 @@ ranked AS (
             WHEN {FUNDS_SQL} THEN 'funds'
             WHEN {CARD_SQL} THEN 'card'
             WHEN result_code LIKE '900.%%' OR result_code = '800.100.176' THEN 'unreached'
+            WHEN NOT asked THEN 'refused'
             ELSE 'declined' END AS lost,
         coalesce(f.captured, CASE WHEN payment_type = 'DB' THEN coalesce(r.approved_amount, r.amount) ELSE 0 END)
             AS captured,

@@ -33,6 +33,7 @@ from reporting.approvals.alarms import SegmentDays, compute_chance, is_fall
 from reporting.approvals.figures import BREAKDOWNS, ApprovalPeriod, SegmentFigures, compute_figures
 from reporting.approvals.models import RateAlarm
 from reporting.simulator import market_rows
+from tests.support import threeds
 from tests.support.fixtures import Shop
 from tests.support.office import person, signed_in
 
@@ -51,6 +52,7 @@ def write_payments(channel: Channel, rows: list[dict[str, Any]]) -> None:
             "connector": "simulator", "answer": {"card": {"bin": "400011", "last4Digits": "0000"}},
             "status": "APPROVED" if approved else "DECLINED", "created_at": START,
         } | row  # fmt: skip
+        values["answer"] = {"resultDetails": {"AcquirerResponse": "00" if approved else "05"}} | values["answer"]
         granted = values["amount"] if values["status"] == "APPROVED" else None
         lines.append(
             build_copy_line(
@@ -132,6 +134,25 @@ def test_a_shopper_who_tried_three_times_is_three_attempts_and_one_purchase(shop
     assert (master.attempts, master.approved, master.purchases, master.approved_purchases) == (1, 1, 1, 1)
     assert master.money["EUR"].asked == master.money["EUR"].approved == Decimal("10.00")
     assert visa.money["EUR"].asked == 0
+
+
+def test_what_is_refused_here_or_ends_in_the_authentication_is_no_attempt_at_an_issuer(shop: Shop) -> None:
+    """Such payments have the account of their route, and no answer of it: an expired card, a risk rule, a bank that
+    rejects the authentication."""
+    assert shop.api.pay().code == "000.100.110"
+    assert shop.api.pay(card__number="4000015500000005").code == "800.100.155"
+    assert shop.api.pay(card__expiryYear="2020").code == "100.100.303"
+    write_payments(shop.channel, [{"code": "100.400.000", "answer": {"resultDetails": {"RiskReason": "a list"}}}])
+    Channel.objects.filter(pk=shop.channel.pk).update(three_d_secure=True)
+    assert threeds.buy(shop.api, threeds.REJECTED).code.startswith(("100.380.", "100.390."))
+    refused = Payment.objects.filter(status="DECLINED").exclude(result_code="800.100.155")
+    assert set(refused.values_list("connector", flat=True)) == {"simulator"}
+    Payment.objects.update(created_at=START)
+    (found,) = compute_figures(period(), "all")
+    assert (found.attempts, found.approved, found.purchases) == (2, 1, 2)
+    (fall,) = waterfall.compute_waterfalls(period())
+    lost = {row.step: row.count for row in fall.rows if row.lost}
+    assert lost == {"funds": 1, "card": 1, "refused": 1, "authentication": 1, "unsettled": 1}
 
 
 def test_attempts_of_one_checkout_are_one_purchase_and_without_a_name_each_is_its_own(shop: Shop) -> None:
