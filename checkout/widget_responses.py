@@ -27,7 +27,7 @@ from gateway.core.money import format_amount
 from gateway.core.result_codes import AWAITING_SHOPPER_CODE
 from gateway.models import Payment, Status
 from gateway.payments import shopper_return
-from gateway.payments.held_parts import is_held
+from gateway.payments.held_parts import is_held, was_held
 from gateway.payments.rendering import render_payment, resolve_result_code
 from gateway.payments.stored_answer import read_earlier_parts
 
@@ -67,7 +67,7 @@ def render_form_config(
     prepared = session.load_plain_values(row)
     offer = select_brands(row, [code for code in wanted if _CODE.fullmatch(code)][:MAX_REQUESTED_BRANDS])
     registrations = stored_means.list_offered_registrations(row, prepared)
-    held = find_held_amount(row)
+    held, state = find_held_amount(row), resolve_checkout_state(row)
     if held is not None:
         prepared["amount"] = format_amount(held.rest)
         offer = replace(
@@ -82,6 +82,10 @@ def render_form_config(
     is_card_alone = not registrations and all(
         resolve_form_kind(brands.PAYMENT_BRANDS[code]) == "card" for code in offer.brands
     )
+    shown_held = render_held_amount(row, held)
+    if held is None and state == "processing" and (row.parts or was_held(row.payment)):
+        # Being given back: the form waits until it is, and asks for nothing before.
+        shown_held = {"currency": prepared.get("currency"), "rest": format_amount(Decimal(amount or 0)), "parts": []}
     body: dict[str, Any] = {
         "checkout": {
             "id": row.public_id,
@@ -90,13 +94,13 @@ def render_form_config(
             "currency": prepared.get("currency"),
             "secondsLeft": session.count_seconds_left(row),
             "attempts": row.attempts,
-            "paid": resolve_checkout_state(row) == "done",
+            "paid": state == "done",
         },
         "locale": locale,
         "lang": languages.iso_language_code(locale),
         "dir": languages.text_direction(locale),
         "texts": _select_texts(
-            locale, is_card_alone=is_card_alone, has_address=bool(billing), is_held=held is not None
+            locale, is_card_alone=is_card_alone, has_address=bool(billing), is_held=shown_held is not None
         ),
         "brands": [render_brand(brands.PAYMENT_BRANDS[code]) for code in offer.brands],
         "brandOrder": row.channel.accepted_brand_order,
@@ -110,8 +114,8 @@ def render_form_config(
         "test": not settings.IS_LIVE,
         "shopperResultUrl": prepared.get("shopperResultUrl"),
     }
-    if held is not None:
-        body["held"] = render_held_amount(row, held)
+    if shown_held is not None:
+        body["held"] = shown_held
     if brands.are_brands_in_bin_table():
         body["cardBrands"] = f"v1/checkouts/{row.public_id}/card-brands"
     if not settings.IS_LIVE:
@@ -229,8 +233,11 @@ def _render_held(row: Checkout, held: HeldAmount | None) -> dict[str, Any]:
 
 
 def get_last_result_code(row: Checkout) -> str:
-    """The result code of the last attempt, so that a page can explain a failure; pending before any."""
-    return resolve_result_code(row.payment) if row.payment is not None else AWAITING_SHOPPER_CODE
+    """The result code of the last attempt, so that a page can explain a failure; pending before any. A part that was
+    given back is no failure of the card that a page asks about: its own was not tried."""
+    if row.payment is None or (row.payment.status == Status.DECLINED and was_held(row.payment)):
+        return AWAITING_SHOPPER_CODE
+    return resolve_result_code(row.payment)
 
 
 def render_redirect(payment: Payment) -> dict[str, Any] | None:

@@ -9,6 +9,8 @@ from reporting.reports import api
 
 urlpatterns = [
     path("reports/approvals", approvals.ApprovalRatesView.as_view()),
+    path("reports/approvals/waterfall", approvals.ApprovalWaterfallView.as_view()),
+    path("reports/approvals/gains", approvals.ApprovalGainsView.as_view()),
     path("reports/reconciliations", api.SettlementListView.as_view()),
     path("reports/reconciliations/<str:target>", api.SettlementDetailView.as_view()),
 ]

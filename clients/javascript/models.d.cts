@@ -817,6 +817,109 @@ export interface ApprovalRates {
   readonly [name: string]: any;
 }
 
+/** A step. */
+export interface ApprovalWaterfallSteps {
+  /** wanted, sent, approved, settled; or why purchases were lost, e.g. funds. */
+  readonly step: string;
+  /** The same in words. */
+  readonly description: string;
+  /** Whether it was lost here, or left up to here. */
+  readonly lost: boolean;
+  /** How many. */
+  readonly purchases: number;
+  /** Their money. */
+  readonly amount: string;
+  /** Percent of the first step's money. */
+  readonly share: string;
+  /** What the API has besides. */
+  readonly [name: string]: any;
+}
+
+/** From what shoppers wanted to pay to what is settled, in one currency. What is lost adds up. */
+export interface ApprovalWaterfall {
+  readonly currency: string;
+  /** Checkouts opened. */
+  readonly checkouts: number;
+  readonly steps: ApprovalWaterfallSteps[];
+  /** What the API has besides. */
+  readonly [name: string]: any;
+}
+
+/** Where a period's money is lost, by currency, the largest first. */
+export interface ApprovalWaterfalls {
+  readonly waterfalls: ApprovalWaterfall[];
+  /** false: the period has more payments than are counted; only the newest are. */
+  readonly complete: boolean;
+  /** Names that were sent and that nothing knows; they changed nothing. */
+  readonly ignoredParameters?: string[];
+  readonly result: Result;
+  /** Which build answered. */
+  readonly buildNumber: string;
+  /** When, in UTC. */
+  readonly timestamp: string;
+  /** The request's own number: quote it when you ask us. */
+  readonly ndc: string;
+  /** What the API has besides. */
+  readonly [name: string]: any;
+}
+
+/** How much of it the switch may bring; missing where too few payments can be compared. */
+export interface ApprovalGainMayBring {
+  /** At least. */
+  readonly low: string;
+  /** At most. */
+  readonly high: string;
+  /** What the API has besides. */
+  readonly [name: string]: any;
+}
+
+/** Where to switch it on, or to try it. */
+export interface ApprovalGainSwitch {
+  /** What the page, or the link to it, is called. */
+  readonly name: string;
+  /** Its address in the back office. */
+  readonly page: string;
+  /** What the API has besides. */
+  readonly [name: string]: any;
+}
+
+/** A way to more approvals. */
+export interface ApprovalGain {
+  /** Which way, e.g. soft, updater, second. */
+  readonly way: string;
+  /** What to do. */
+  readonly title: string;
+  readonly currency: string;
+  /** The money lost. */
+  readonly lost: string;
+  /** How much of it the switch may bring; missing where too few payments can be compared. */
+  readonly mayBring?: ApprovalGainMayBring;
+  /** What was counted. */
+  readonly evidence: string;
+  /** Where to switch it on, or to try it. */
+  readonly switch: ApprovalGainSwitch;
+  /** What the API has besides. */
+  readonly [name: string]: any;
+}
+
+/** What would bring most: of each currency what surely brings most first. */
+export interface ApprovalGains {
+  readonly gains: ApprovalGain[];
+  /** false: the period has more payments than are counted; only the newest are. */
+  readonly complete: boolean;
+  /** Names that were sent and that nothing knows; they changed nothing. */
+  readonly ignoredParameters?: string[];
+  readonly result: Result;
+  /** Which build answered. */
+  readonly buildNumber: string;
+  /** When, in UTC. */
+  readonly timestamp: string;
+  /** The request's own number: quote it when you ask us. */
+  readonly ndc: string;
+  /** What the API has besides. */
+  readonly [name: string]: any;
+}
+
 /** A settlement with its records. */
 export interface SettlementRecords {
   /** The settlement's id. */
@@ -3238,6 +3341,36 @@ export interface ApprovalsRequest {
   date?: ApprovalsRequestDateParameters;
   /** Optional. Format: all, day, hour, brand, country, issuer, cardType, cardLevel, bin, acquirer, means, threeDSecure or shopper. Default: all. What the figures are divided by. */
   groupBy?: "all" | "day" | "hour" | "brand" | "country" | "issuer" | "cardType" | "cardLevel" | "bin" | "acquirer" | "means" | "threeDSecure" | "shopper";
+  /** Optional. Format: A3 ISO 4217. Only payments in this currency. */
+  currency?: string;
+}
+
+export interface ApprovalsWaterfallRequestDateParameters {
+  /** Required. Format: date. The first day, UTC by your clock. */
+  from: string;
+  /** Required. Format: date. The last day, included. */
+  to: string;
+}
+
+export interface ApprovalsWaterfallRequest {
+  /** Required. Format: AN 32, lowercase hexadecimal. The channel; the merchant entity where channel dispatching is active. */
+  entityId?: string;
+  date?: ApprovalsWaterfallRequestDateParameters;
+  /** Optional. Format: A3 ISO 4217. Only payments in this currency. */
+  currency?: string;
+}
+
+export interface ApprovalsGainsRequestDateParameters {
+  /** Required. Format: date. The first day, UTC by your clock. */
+  from: string;
+  /** Required. Format: date. The last day, included. */
+  to: string;
+}
+
+export interface ApprovalsGainsRequest {
+  /** Required. Format: AN 32, lowercase hexadecimal. The channel; the merchant entity where channel dispatching is active. */
+  entityId?: string;
+  date?: ApprovalsGainsRequestDateParameters;
   /** Optional. Format: A3 ISO 4217. Only payments in this currency. */
   currency?: string;
 }

@@ -39,6 +39,10 @@ _AMOUNT = r"^[0-9]{1,12}\.[0-9]{2}$"
 _WIRE_TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}\+0000$"
 _SIGNED = r"^-?[0-9]{1,18}\.[0-9]{2,10}$"
 _PERCENT = r"^[0-9]{1,3}\.[0-9]{2}$"
+_COMPLETE: Final[ResponseSchema] = {
+    "type": "boolean",
+    "description": "false: the period has more payments than are counted; only the newest are.",
+}
 _ENVELOPE: Final[ResponseSchema] = {
     "result": _ref("schemas", "Result"),
     "buildNumber": _text("Which build answered.", r"^[0-9a-f]{40}@[0-9: -]{19} \+0000$"),
@@ -529,10 +533,7 @@ RESPONSE_SCHEMAS: Final[Mapping[str, ResponseSchema]] = {
         {
             "groupBy": _text("What the figures are divided by."),
             "approvals": {"type": "array", "items": _ref("schemas", "ApprovalRate")},
-            "complete": {
-                "type": "boolean",
-                "description": "false: the period has more payments than are counted; only the newest are.",
-            },
+            "complete": _COMPLETE,
         },
         ["groupBy", "approvals", "complete"],
         "Approval rates of a period.",
@@ -570,6 +571,63 @@ RESPONSE_SCHEMAS: Final[Mapping[str, ResponseSchema]] = {
         },
         ["rate", "low", "high"],
         "A share with its interval; missing where nothing was counted.",
+    ),
+    "ApprovalWaterfalls": _envelope(
+        {"waterfalls": {"type": "array", "items": _ref("schemas", "ApprovalWaterfall")}, "complete": _COMPLETE},
+        ["waterfalls", "complete"],
+        "Where a period's money is lost, by currency, the largest first.",
+    ),
+    "ApprovalWaterfall": _object(
+        {
+            "currency": _ref("schemas", "Currency"),
+            "checkouts": {"type": "integer", "minimum": 0, "description": "Checkouts opened."},
+            "steps": {
+                "type": "array",
+                "items": _object(
+                    {
+                        "step": _text("wanted, sent, approved, settled; or why purchases were lost, e.g. funds."),
+                        "description": _text("The same in words."),
+                        "lost": {"type": "boolean", "description": "Whether it was lost here, or left up to here."},
+                        "purchases": {"type": "integer", "minimum": 0, "description": "How many."},
+                        "amount": _text("Their money.", _SIGNED),
+                        "share": _text("Percent of the first step's money.", _PERCENT),
+                    },
+                    ["step", "description", "lost", "purchases", "amount", "share"],
+                    "A step.",
+                ),
+            },
+        },
+        ["currency", "checkouts", "steps"],
+        "From what shoppers wanted to pay to what is settled, in one currency. What is lost adds up.",
+    ),
+    "ApprovalGains": _envelope(
+        {"gains": {"type": "array", "items": _ref("schemas", "ApprovalGain")}, "complete": _COMPLETE},
+        ["gains", "complete"],
+        "What would bring most: of each currency what surely brings most first.",
+    ),
+    "ApprovalGain": _object(
+        {
+            "way": _text("Which way, e.g. soft, updater, second."),
+            "title": _text("What to do."),
+            "currency": _ref("schemas", "Currency"),
+            "lost": _text("The money lost.", _SIGNED),
+            "mayBring": _object(
+                {"low": _text("At least.", _SIGNED), "high": _text("At most.", _SIGNED)},
+                ["low", "high"],
+                "How much of it the switch may bring; missing where too few payments can be compared.",
+            ),
+            "evidence": _text("What was counted."),
+            "switch": _object(
+                {
+                    "name": _text("What the page, or the link to it, is called."),
+                    "page": _text("Its address in the back office."),
+                },
+                ["name", "page"],
+                "Where to switch it on, or to try it.",
+            ),
+        },
+        ["way", "title", "currency", "lost", "evidence", "switch"],
+        "A way to more approvals.",
     ),
     "SettlementRecords": _envelope(
         {
@@ -684,6 +742,8 @@ _BODIES: Final[Mapping[str, str]] = {
     "settlements": "Settlements",
     "settlement": "SettlementRecords",
     "approvals": "ApprovalRates",
+    "approvals-waterfall": "ApprovalWaterfalls",
+    "approvals-gains": "ApprovalGains",
     "card-facts": "CardFactsAnswer",
     "aggregations": "Settlements",
     "aggregation": "SettlementRecords",

@@ -80,8 +80,8 @@ class NetworkToken(models.Model):
     row; None while there is none to pay with. ``last4``: its last digits. ``requestor``: token requestor id, eleven
     digits. ``due_at``: real time, when the token service is called next, for what ``status`` says is wanted; None when
     nothing is. ``tries``: calls without an answer since. ``changed_at``: the merchant's clock.
-    ``history``: what the network gave and told, oldest first: objects of ``at`` (ISO 8601), ``status``, ``expiry``
-    (MM/YYYY, or empty). Source: docs/decisions/0126.
+    ``history``: what the network gave and told, and what we had it delete, oldest first: objects of ``at`` (ISO 8601),
+    ``status``, ``expiry`` (MM/YYYY, or empty). Source: docs/decisions/0126.
     """
 
     class Status(models.TextChoices):

@@ -59,6 +59,11 @@ def is_held(payment: Payment) -> bool:
     return payment.status == Status.PENDING and read_held_part(payment.answer) is not None
 
 
+def was_held(payment: Payment | None) -> bool:
+    """Whether a payment that holds no part any more, and is not approved, once held one."""
+    return payment is not None and not is_held(payment) and read_held_part(payment.answer) is not None
+
+
 def get_held_amount(payment: Payment) -> Money:
     """What a held payment holds."""
     part = read_held_part(payment.answer)

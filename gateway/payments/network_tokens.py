@@ -361,6 +361,9 @@ def _call_service(service: TokenService, row: NetworkToken) -> bool:
             tries=row.tries + 1, due_at=clock.real_now() + again if again is not None else None
         )
         return False
+    if row.reference:  # it was deleted at its network, since its card is stored no longer or has another number
+        gone = {"status": NetworkToken.Status.DELETED, "changed_at": clock.merchant_now(row.registration.merchant)}
+        row.history = changes["history"] = _add_to_history(row, gone)
     if "status" in changes:
         changes["history"] = _add_to_history(row, changes)
     written = NetworkToken.objects.filter(pk=row.pk, status=row.status, due_at=row.due_at).update(

@@ -157,6 +157,8 @@ _MODELS: Final[Mapping[str, str]] = MappingProxyType(
         "query-one": "Payment",
         "settlements": "Settlements",
         "approvals": "ApprovalRates",
+        "approvals-waterfall": "ApprovalWaterfalls",
+        "approvals-gains": "ApprovalGains",
         "card-facts": "CardFactsAnswer",
         "settlement": "SettlementRecords",
         "aggregations": "Settlements",

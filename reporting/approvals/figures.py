@@ -32,7 +32,8 @@ MAX_APPROVAL_PAYMENTS: Final = 200_000
 """The newest first payments of a period that figures are computed from."""
 UNKNOWN_SEGMENT: Final = "unknown"
 
-# Of each merchant the newest, by the index of merchant and time; of all these the newest again.
+# Of each merchant the newest, by the index of merchant and time; of all these the newest again. ``asked``: an acquirer
+# answered, or was not reached. A payment that is refused here has its route, too, but no answer of an acquirer.
 _CHOSEN_SQL: Final = f"""
 chosen AS MATERIALIZED (
     SELECT p.* FROM (
@@ -42,6 +43,8 @@ chosen AS MATERIALIZED (
             p.method, p.payment_type, p.connector, p.acquirer_merchant_id, p.result_code, p.email_key, p.follow_ups,
             p.answer -> 'card' ->> 'bin' AS bin, p.answer ? 'exemption' AS exempted, p.request,
             p.status = 'APPROVED' AS approved, p.answer ? 'earlierParts' AS pays_rest, /* more columns */
+            p.connector NOT IN ('', 'nobody') AND (p.status = 'APPROVED' OR (p.status = 'DECLINED' AND (
+                p.answer -> 'resultDetails' ? 'AcquirerResponse' OR p.result_code LIKE '900.%%'))) AS asked,
             coalesce(CASE WHEN p.resource_path LIKE '/v1/checkouts/%%' THEN p.resource_path END,
                 (p.answer -> 'facts' -> 'schedule' ->> 'id') || ' ' || (p.answer -> 'facts' -> 'schedule' ->> 'dueAt'),
                 nullif(p.merchant_transaction_id, ''), p.id::text) AS purchase
@@ -52,8 +55,9 @@ chosen AS MATERIALIZED (
         ORDER BY p.created_at DESC LIMIT {MAX_APPROVAL_PAYMENTS}
     ) AS p ORDER BY p.created_at DESC LIMIT {MAX_APPROVAL_PAYMENTS}
 )"""
-ASKED_SQL: Final = "status IN ('APPROVED', 'DECLINED') AND connector NOT IN ('', 'nobody')"
-"""Attempts that an acquirer answered."""
+DECIDING_ORDER_SQL: Final = "approved DESC, status <> 'DECLINED' DESC, asked DESC, created_at DESC, id DESC"
+"""Attempts of a purchase, the one first that says what became of it: an approved one, else an undecided one, else the
+last that an acquirer answered."""
 _FIGURES: Final = f"""
 WITH {_CHOSEN_SQL}, summed AS (
     SELECT c.*, CASE WHEN pays_rest THEN max(amount) OVER whole ELSE amount END AS purchase_amount,
@@ -63,7 +67,7 @@ WITH {_CHOSEN_SQL}, summed AS (
     SELECT s.*, row_number() OVER (
         PARTITION BY merchant_id, purchase ORDER BY approved DESC, created_at DESC, id DESC
     ) = 1 AS decides
-    FROM summed s WHERE {ASKED_SQL}
+    FROM summed s WHERE asked
 )
 SELECT {{segment}} AS segment, d.currency, count(*), count(*) FILTER (WHERE approved),
     count(*) FILTER (WHERE decides), count(*) FILTER (WHERE decides AND approved),

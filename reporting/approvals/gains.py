@@ -9,9 +9,10 @@ lost at a channel whose switch is on already is no gain.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Final
 from uuid import UUID
 
@@ -26,9 +27,16 @@ from gateway.core.intervals import ShareInterval, compute_difference, compute_sh
 from gateway.core.money import currency_exponent
 from gateway.db.statement import read_sql
 from gateway.models import Channel
-from reporting.approvals.figures import ASKED_SQL, ApprovalPeriod, SegmentFigures, get_chosen_sql, read_chosen
-from reporting.approvals.second_acquirers import CascadeFigures, compute_chances
-from reporting.approvals.waterfall import CARD_SQL, FUNDS_SQL, LOST_REASONS, SOFT_SQL, Waterfall
+from reporting.approvals.figures import (
+    DECIDING_ORDER_SQL,
+    ApprovalPeriod,
+    SegmentFigures,
+    compute_figures,
+    get_chosen_sql,
+    read_chosen,
+)
+from reporting.approvals.second_acquirers import CascadeFigures, compute_cascades, compute_chances
+from reporting.approvals.waterfall import CARD_SQL, FUNDS_SQL, LOST_REASONS, SOFT_SQL, Waterfall, compute_waterfalls
 
 MIN_COMPARED_ATTEMPTS: Final = 50
 """Attempts on each side below which nothing is compared."""
@@ -40,22 +48,35 @@ _BY_MERCHANT: Final = """coalesce(request -> 'standingInstruction' ->> 'source',
     CASE request -> 'standingInstruction' ->> 'mode' WHEN 'REPEATED' THEN 'MIT' END, '') = 'MIT'"""
 _BY_SHOPPER: Final = f"NOT {_BY_MERCHANT} AND coalesce(request ->> 'transactionCategory', '') NOT IN ('MO', 'TO')"
 """Somebody is there who can be challenged."""
+
+
+def _get_tried_sql(more: Mapping[str, str] = MappingProxyType({})) -> str:
+    """The WITH queries of ``get_chosen_sql(more)`` and ``tried``: attempts, and whether each decides its purchase."""
+    return f"""WITH {get_chosen_sql(more)}, tried AS (
+    SELECT c.*, row_number() OVER (PARTITION BY merchant_id, purchase ORDER BY {DECIDING_ORDER_SQL}) = 1 AS decides
+    FROM chosen c
+)"""
+
+
+# Rates are of attempts. Money is of purchases, lost where the attempt that decides was declined.
+_LOST_MONEY: Final = "coalesce(sum(amount) FILTER (WHERE decides AND NOT approved), 0)"
+_ASKED_MONEY: Final = "coalesce(sum(amount) FILTER (WHERE decides), 0)"
 _ACCOUNTS: Final = f"""
-WITH {get_chosen_sql()}
+{_get_tried_sql()}
 SELECT brand, concat_ws(' ', connector, nullif(acquirer_merchant_id, '')), currency, count(*),
-    count(*) FILTER (WHERE approved), coalesce(sum(amount) FILTER (WHERE NOT approved), 0), sum(amount)
-FROM chosen WHERE {ASKED_SQL} GROUP BY 1, 2, 3
+    count(*) FILTER (WHERE approved), {_LOST_MONEY}, {_ASKED_MONEY}
+FROM tried WHERE asked GROUP BY 1, 2, 3
 """
 _CHARGES: Final = f"""
-WITH {get_chosen_sql()}
+{_get_tried_sql()}
 SELECT currency, to_char(created_at AT TIME ZONE %(zone)s, 'HH24'), count(*), count(*) FILTER (WHERE approved),
-    coalesce(sum(amount) FILTER (WHERE NOT approved), 0)
-FROM chosen WHERE {ASKED_SQL} AND {_BY_MERCHANT} GROUP BY 1, 2
+    {_LOST_MONEY}, {_ASKED_MONEY}
+FROM tried WHERE asked AND {_BY_MERCHANT} GROUP BY 1, 2
 """
 _OTHER_HOURS: Final = f"""
 WITH {get_chosen_sql()}
 SELECT currency, to_char(created_at AT TIME ZONE %(zone)s, 'HH24'), count(*), count(*) FILTER (WHERE approved)
-FROM chosen WHERE {ASKED_SQL} AND result_code <> '300.100.100' GROUP BY 1, 2
+FROM chosen WHERE asked AND result_code <> '300.100.100' GROUP BY 1, 2
 """
 _STORED_CARD: Final = {"channel_id": "p.channel_id", "registration": "p.registration"}
 _CAUSES: Final = {
@@ -69,11 +90,8 @@ _TOKEN: Final = {"with_token": "p.answer ->> 'networkToken' IS NOT DISTINCT FROM
 # Declined purchases at channels whose switch is off, by their last attempt. The order of the cases is that of causes: a
 # card that is no longer good is not declined for another reason.
 _SWITCHED_OFF: Final = f"""
-WITH {get_chosen_sql(_STORED_CARD | _CAUSES)}, deciding AS (
-    SELECT DISTINCT ON (merchant_id, purchase) c.*, {_BY_MERCHANT} AS by_merchant, {_BY_SHOPPER} AS by_shopper
-    FROM chosen c
-    ORDER BY merchant_id, purchase, approved DESC, status <> 'DECLINED' DESC,
-        connector NOT IN ('', 'nobody') DESC, created_at DESC, id DESC
+{_get_tried_sql(_STORED_CARD | _CAUSES)}, deciding AS (
+    SELECT t.*, {_BY_MERCHANT} AS by_merchant, {_BY_SHOPPER} AS by_shopper FROM tried t WHERE decides
 )
 SELECT CASE WHEN result_code LIKE '900.%%' THEN CASE WHEN has_no_other_account THEN 'failover' END
         WHEN {SOFT_SQL} THEN CASE WHEN by_shopper AND coalesce(s.on_soft_decline, 'decline') = 'decline'
@@ -90,11 +108,11 @@ WHERE d.status = 'DECLINED' AND d.connector NOT IN ('', 'nobody') GROUP BY 1, 2,
 """
 # A payment that stores its card has a registration, too, and no token yet.
 _STORED: Final = f"""
-WITH {get_chosen_sql(_STORED_CARD | _TOKEN)}
+{_get_tried_sql(_STORED_CARD | _TOKEN)}
 SELECT currency, d.channel_id, with_token, h.network_tokens, count(*), count(*) FILTER (WHERE approved),
-    coalesce(sum(amount) FILTER (WHERE NOT approved), 0), sum(amount)
-FROM chosen d JOIN gateway_channel h ON h.id = d.channel_id
-WHERE {ASKED_SQL} AND means = 'card' AND registration IS NOT NULL
+    {_LOST_MONEY}, {_ASKED_MONEY}, count(*) FILTER (WHERE decides AND NOT approved)
+FROM tried d JOIN gateway_channel h ON h.id = d.channel_id
+WHERE asked AND means = 'card' AND registration IS NOT NULL
     AND request ->> 'createRegistration' IS DISTINCT FROM 'true' GROUP BY 1, 2, 3, 4
 """
 _UPDATED: Final = f"""
@@ -122,9 +140,11 @@ class LostAtChannels:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gain:
-    """``money``: lost in the period; ``low``, ``high``: how much of it the switch may bring, None where nothing
-    comparable was counted. ``evidence``: in words; ``link``, ``switch``: the page that changes it."""
+    """``way``: its name in the API (docs/approval.md#gains). ``money``: lost in the period; ``low``, ``high``: how much
+    of it the switch may bring, None where nothing comparable was counted. ``evidence``: in words; ``link``, ``switch``:
+    the page that changes it."""
 
+    way: str
     title: str
     currency: str
     money: Decimal
@@ -133,6 +153,14 @@ class Gain:
     evidence: str
     link: str
     switch: str
+
+
+def read_gains(period: ApprovalPeriod) -> list[Gain]:
+    """The gains of a period, with all that they are counted from."""
+    waterfalls = compute_waterfalls(period)
+    if not waterfalls:
+        return []
+    return list_gains(period, waterfalls, compute_figures(period, "threeDSecure"), compute_cascades(period))
 
 
 def list_gains(
@@ -161,7 +189,7 @@ def list_gains(
 
 def _from_losses(waterfall: Waterfall) -> Iterator[Gain]:
     """Steps of the waterfall that a switch is known for, before and after the acquirer."""
-    lost = {row.reason: row for row in waterfall.rows if row.lost}
+    lost = {row.step: row for row in waterfall.rows if row.lost}
     switches: dict[str, tuple[str, str, str]] = {
         "authentication": (
             _("Fewer challenges: exemptions and the challenge indicator"),
@@ -187,7 +215,7 @@ def _from_losses(waterfall: Waterfall) -> Iterator[Gain]:
     for reason, (title, link, switch) in switches.items():
         if (row := lost.get(reason)) is not None:
             evidence = _word_loss(row.count, row.name)
-            yield _build(title, waterfall.currency, row.money, None, evidence, link, switch)
+            yield _build(reason, title, waterfall.currency, row.money, None, evidence, link, switch)
 
 
 def _word_loss(count: int, reason: str) -> str:
@@ -219,7 +247,7 @@ def _from_switches(period: ApprovalPeriod, paths: Sequence[SegmentFigures]) -> I
         evidence = _word_loss(one.count, _(switch.reason))
         if switch.rate is not None:
             evidence += " " + switch.measured % _word_ends(switch.rate)
-        yield _build(switch.title, currency, one.money, switch.rate, evidence, switch.link, switch.words)
+        yield _build(way, switch.title, currency, one.money, switch.rate, evidence, switch.link, switch.words)
 
 
 def _find_switch(
@@ -312,13 +340,13 @@ def _from_network_tokens(period: ApprovalPeriod) -> Iterator[Gain]:
     without: dict[str, list[int]] = {}
     off: dict[str, tuple[LostAtChannels, Decimal]] = {}
     rows = sorted(read_chosen(_STORED, period.values()), key=lambda row: (-row[6], row[1]))
-    for currency, channel, with_token, is_on, attempts, approved, lost, asked in rows:
+    for currency, channel, with_token, is_on, attempts, approved, lost, asked, purchases in rows:
         counted = (sent if with_token else without).setdefault(currency, [0, 0])
         counted[0] += approved
         counted[1] += attempts
         if not is_on and not with_token and lost:
             so_far, asked_before = off.get(currency, (LostAtChannels(), Decimal(0)))
-            off[currency] = (_add_channel(so_far, channel, attempts - approved, lost), asked_before + asked)
+            off[currency] = (_add_channel(so_far, channel, purchases, lost), asked_before + asked)
     names = _name_channels(one.channel for one, _asked in off.values())
     for currency, (one, asked) in sorted(off.items()):
         assert one.channel is not None  # something was lost there
@@ -335,6 +363,7 @@ def _from_network_tokens(period: ApprovalPeriod) -> Iterator[Gain]:
         if difference is not None:
             evidence += " " + _("With a token %(low)s to %(high)s points more were approved.") % _word_ends(difference)
         yield _build(
+            "tokens",
             _("Pay with network tokens of stored cards"),
             currency,
             one.money,
@@ -365,58 +394,65 @@ def _from_accounts(period: ApprovalPeriod) -> Iterator[Gain]:
         if attempts >= MIN_COMPARED_ATTEMPTS:
             by_brand.setdefault((brand, currency), []).append((account, attempts, approved, lost, asked))
     for (brand, currency), accounts in by_brand.items():
-        for worse in accounts:
-            better = [
-                (difference.low, account, difference)
-                for account, attempts, approved, _lost, _asked in accounts
-                if account != worse[0]
-                and (difference := compute_difference((approved, attempts), (worse[2], worse[1]))) is not None
-                and difference.low > 0
-            ]
-            if better:
-                _low, account, difference = max(better, key=lambda one: one[0])
-                words = {"brand": brand, "worse": worse[0], "better": account}
-                yield _build(
-                    _("Route %(brand)s from %(worse)s to %(better)s") % words,
-                    currency,
-                    worse[3],
-                    difference,
-                    _("%(low)s to %(high)s points more of %(brand)s are approved at %(better)s.")
-                    % (words | _word_ends(difference)),
-                    reverse("admin:gateway_routingrule_changelist"),
-                    _("Routing rules"),
-                    of=worse[4],
-                )
+        counts = {account: (approved, attempts) for account, attempts, approved, _lost, _asked in accounts}
+        for worse, _attempts, _approved, lost, asked in accounts:
+            found = _find_better(worse, counts)
+            if found is None or not lost:
+                continue
+            better, difference = found
+            words = {"brand": brand, "worse": worse, "better": better}
+            yield _build(
+                "account",
+                _("Route %(brand)s from %(worse)s to %(better)s") % words,
+                currency,
+                lost,
+                difference,
+                _("%(low)s to %(high)s points more of %(brand)s are approved at %(better)s.")
+                % (words | _word_ends(difference)),
+                reverse("admin:gateway_routingrule_changelist"),
+                _("Routing rules"),
+                of=asked,
+            )
 
 
 def _from_hours(period: ApprovalPeriod) -> Iterator[Gain]:
     """Hours at which the merchant's own charges are approved less often than payments at the best other hour."""
     values = period.values()
-    hours = [row for row in read_chosen(_OTHER_HOURS, values) if row[2] >= MIN_COMPARED_ATTEMPTS]
-    for currency, hour, attempts, approved, money in read_chosen(_CHARGES, values):
-        if attempts < MIN_COMPARED_ATTEMPTS:
+    counts: dict[str, dict[str, tuple[int, int]]] = {}
+    for currency, hour, attempts, approved in read_chosen(_OTHER_HOURS, values):
+        if attempts >= MIN_COMPARED_ATTEMPTS:
+            counts.setdefault(currency, {})[hour] = (approved, attempts)
+    for currency, hour, attempts, approved, lost, asked in read_chosen(_CHARGES, values):
+        own = counts.get(currency, {}) | {hour: (approved, attempts)}
+        found = _find_better(hour, own) if attempts >= MIN_COMPARED_ATTEMPTS else None
+        if found is None or not lost:
             continue
-        better = [
-            (difference.low, other, difference)
-            for own, other, count, good in hours
-            if (own == currency and other != hour)
-            and (difference := compute_difference((good, count), (approved, attempts))) is not None
-            and difference.low > 0
-        ]
-        if not better:
-            continue
-        _low, best, difference = max(better, key=lambda one: one[0])
-        asked = money * attempts / (attempts - approved)
+        best, difference = found
         yield _build(
+            "hour",
             _("Charge stored cards at %(best)s instead of %(hour)s o'clock") % {"best": best, "hour": hour},
             currency,
-            money,
+            lost,
             difference,
             _("%(low)s to %(high)s points more are approved at that hour.") % _word_ends(difference),
             reverse("admin:scheduling_job_changelist"),
             _("Schedules"),
             of=asked,
         )
+
+
+def _find_better(own: str, counts: Mapping[str, tuple[int, int]]) -> tuple[str, ShareInterval] | None:
+    """The name that surely has the largest lead over ``own``, and its difference in points; None where none has one
+    that is no chance. ``counts``: name → approved attempts, all attempts."""
+    better = [
+        (difference.low, name, difference)
+        for name, count in counts.items()
+        if (name != own and (difference := compute_difference(count, counts[own])) is not None and difference.low > 0)
+    ]
+    if not better:
+        return None
+    _low, name, difference = max(better, key=lambda one: one[0])
+    return name, difference
 
 
 def _from_second_acquirers(period: ApprovalPeriod, cascades: Sequence[CascadeFigures]) -> Iterator[Gain]:
@@ -432,6 +468,7 @@ def _from_second_acquirers(period: ApprovalPeriod, cascades: Sequence[CascadeFig
         if rate is not None:
             evidence += " " + _("Of those sent to one, %(low)s to %(high)s %% were approved.") % _word_ends(rate)
         yield _build(
+            "second",
             _("Ask a second acquirer after a decline"),
             chance.currency,
             chance.money,
@@ -443,6 +480,7 @@ def _from_second_acquirers(period: ApprovalPeriod, cascades: Sequence[CascadeFig
 
 
 def _build(
+    way: str,
     title: str,
     currency: str,
     money: Decimal,
@@ -461,6 +499,7 @@ def _build(
         return min(money, max(Decimal(0), gained)).quantize(unit)
 
     return Gain(
+        way=way,
         title=title,
         currency=currency,
         money=money,

@@ -19,7 +19,7 @@ from gateway.core.intervals import ShareInterval, compute_share
 from gateway.db.statement import read_sql
 from gateway.payments.cascade import CASCADABLE_DECLINES, NO_ADVICE
 from gateway.risk.retry_rules import MAX_RULE_DAYS, NETWORK_OF_BRAND, RETRY_LIMITS, resolve_network
-from reporting.approvals.figures import ASKED_SQL, ApprovalPeriod, get_chosen_sql, read_chosen
+from reporting.approvals.figures import ApprovalPeriod, get_chosen_sql, read_chosen
 
 MAX_COUNTED_DECLINES: Final = 200_000
 """The newest declines of a card that the schemes' counts are computed from."""
@@ -128,7 +128,7 @@ FROM chosen WHERE cascades > 0 GROUP BY 1 ORDER BY 2 DESC
 _CHANCES: Final = f"""
 WITH {get_chosen_sql(_DECLINED)}
 SELECT currency, count(*), sum(amount) FROM chosen
-WHERE {ASKED_SQL} AND NOT approved AND has_unused_account AND NOT from_wallet
+WHERE asked AND NOT approved AND has_unused_account AND NOT from_wallet
     AND coalesce(advice, '') = ANY(%(no_advice)s) AND concat_ws(' ', result_code, response) = ANY(%(cascadable)s)
 GROUP BY 1
 """

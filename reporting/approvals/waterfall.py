@@ -18,7 +18,13 @@ from django.utils.translation import gettext_noop
 
 from gateway.backoffice.operations.dashboard import SCOPE_CONDITION
 from gateway.db.statement import read_sql
-from reporting.approvals.figures import MAX_APPROVAL_PAYMENTS, ApprovalPeriod, get_chosen_sql, read_chosen
+from reporting.approvals.figures import (
+    DECIDING_ORDER_SQL,
+    MAX_APPROVAL_PAYMENTS,
+    ApprovalPeriod,
+    get_chosen_sql,
+    read_chosen,
+)
 
 LOST_REASONS: Final = {
     "left": gettext_noop("left without a try"),
@@ -36,6 +42,13 @@ LOST_REASONS: Final = {
     "unsettled": gettext_noop("not settled yet"),
 }
 """Reason → words, in the order of the steps at which money is lost."""
+LEFT_STEPS: Final = {
+    "wanted": gettext_noop("Wanted to pay"),
+    "sent": gettext_noop("Sent to an acquirer"),
+    "approved": gettext_noop("Approved"),
+    "settled": gettext_noop("Settled"),
+}
+"""Step → words, of what is left at each."""
 BEFORE_ACQUIRER: Final = ("left", "refused", "authentication")
 NOT_APPROVED: Final = ("soft", "funds", "card", "unreached", "rest", "declined", "open")
 NOT_SETTLED: Final = ("uncaptured", "returned", "unsettled")
@@ -46,16 +59,15 @@ CARD_SQL: Final = """(result_code IN ('100.100.303', '800.100.151', '800.100.154
     OR result_code LIKE '700.601%%')"""
 """Declines for want of a challenge, for want of money, and of a card that is closed, expired or wrong."""
 
-# The purchase's deciding attempt: an approved one, else an undecided one, else the last that an acquirer answered. Of
-# an amount that was paid in parts all approved payments: each is a chain with captures and refunds of its own.
+# The purchase's deciding attempt. Of an amount that was paid in parts all approved payments: each is a chain with
+# captures and refunds of its own.
 _PURCHASES: Final = f"""
 WITH {get_chosen_sql({"archived": "p.archived", "gave_part_back": "p.status = 'DECLINED' AND p.answer ? 'heldPart'"})},
 ranked AS (
     SELECT c.*, row_number() OVER tries AS place, first_value(approved AND pays_rest) OVER tries AS paid_in_parts,
         max(amount) OVER (PARTITION BY merchant_id, purchase) AS whole
     FROM chosen c WINDOW tries AS (
-        PARTITION BY merchant_id, purchase ORDER BY approved DESC, status <> 'DECLINED' DESC,
-            connector NOT IN ('', 'nobody') DESC, created_at DESC, id DESC
+        PARTITION BY merchant_id, purchase ORDER BY {DECIDING_ORDER_SQL}
     )
 ), placed AS (
     SELECT r.merchant_id, r.purchase, r.currency,
@@ -69,6 +81,7 @@ ranked AS (
             WHEN {FUNDS_SQL} THEN 'funds'
             WHEN {CARD_SQL} THEN 'card'
             WHEN result_code LIKE '900.%%' OR result_code = '800.100.176' THEN 'unreached'
+            WHEN NOT asked THEN 'refused'
             ELSE 'declined' END AS lost,
         coalesce(f.captured, CASE WHEN payment_type = 'DB' THEN coalesce(r.approved_amount, r.amount) ELSE 0 END)
             AS captured,
@@ -118,10 +131,11 @@ FROM (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaterfallRow:
-    """A step: what was left (``lost`` False) or what was lost there. ``share``: percent of the first row's money."""
+    """A step: what was left (``lost`` False) or what was lost there. ``step``: one of LOST_REASONS or LEFT_STEPS;
+    ``share``: percent of the first row's money."""
 
     name: str
-    reason: str
+    step: str
     lost: bool
     count: int
     money: Decimal
@@ -156,20 +170,17 @@ def _build_waterfall(currency: str, found: dict[str, tuple[int, Decimal]], check
     whole = money
     rows: list[WaterfallRow] = []
 
-    def add(name: str, reason: str, number: int, amount: Decimal, *, lost: bool) -> None:
+    def add(step: str, number: int, amount: Decimal, *, lost: bool) -> None:
+        name = _((LOST_REASONS if lost else LEFT_STEPS)[step])
         share = float(100 * amount / whole) if whole else 0.0
-        rows.append(WaterfallRow(name=name, reason=reason, lost=lost, count=number, money=amount, share=share))
+        rows.append(WaterfallRow(name=name, step=step, lost=lost, count=number, money=amount, share=share))
 
-    add(_("Wanted to pay"), "", count, money, lost=False)
-    for reasons, then in (
-        (BEFORE_ACQUIRER, _("Sent to an acquirer")),
-        (NOT_APPROVED, _("Approved")),
-        (NOT_SETTLED, _("Settled")),
-    ):
+    add("wanted", count, money, lost=False)
+    for reasons, then in ((BEFORE_ACQUIRER, "sent"), (NOT_APPROVED, "approved"), (NOT_SETTLED, "settled")):
         for reason in reasons:
             if reason in found:
                 number, amount = found[reason]
                 count, money = count - number, money - amount
-                add(_(LOST_REASONS[reason]), reason, number, amount, lost=True)
-        add(then, "", count, money, lost=False)
+                add(reason, number, amount, lost=True)
+        add(then, count, money, lost=False)
     return Waterfall(currency=currency, checkouts=checkouts, rows=tuple(rows))

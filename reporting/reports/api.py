@@ -37,7 +37,7 @@ from reporting.reports.settlement_reports import (
 from reporting.settlement.record_queries import SettlementLine, load_display_names
 
 REPORT_SUCCESS_CODE: Final = "000.000.100"
-SETTLEMENTS, SETTLEMENT, AGGREGATIONS, AGGREGATION, AGGREGATIONS_PAGE, AGGREGATION_PAGE, _APPROVALS = REPORTS
+SETTLEMENTS, SETTLEMENT, AGGREGATIONS, AGGREGATION, AGGREGATIONS_PAGE, AGGREGATION_PAGE, *_APPROVALS = REPORTS
 
 
 def _build_query(parameters: Parameters, *, paged: bool) -> ReportQuery:

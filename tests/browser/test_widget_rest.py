@@ -95,6 +95,45 @@ def test_what_is_held_is_given_back_and_the_whole_is_paid_otherwise(
     assert Payment.objects.get(status=Status.DECLINED).result_code == "800.100.155"
 
 
+def test_a_form_that_is_loaded_while_a_part_is_given_back_waits_and_says_so(
+    collecting: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    checkout_id = checkout(collecting)
+    browser = Browser(checkout_id)
+    browser.pay(card__number=HALF)
+    assert browser.release().body["state"] == "processing"
+    widget = open_widget()
+    widget.open(shop_site.widget(site, checkout_id))
+    page = widget.page
+    expect(widget.pay).to_have_attribute("aria-disabled", "true", timeout=PATIENCE_MS)
+    expect(page.locator(".wpwl-held")).to_have_count(0)
+    assert recover_after(2.0).settled == 1
+    expect(widget.root).to_contain_text("The reserved amount is given back. You were not charged.", timeout=PATIENCE_MS)
+    page.get_by_role("button", name="Try again").click()
+    expect(widget.pay).to_contain_text("€92.00", timeout=PATIENCE_MS)
+    widget.ready().fill(GOOD)
+    widget.press()
+    widget.lands()
+    assert not widget.faults
+
+
+def test_who_pays_with_another_card_while_a_part_is_given_back_is_not_told_that_it_has_too_little(
+    collecting: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """In a form that was loaded before the part was held."""
+    checkout_id = checkout(collecting)
+    widget = open_widget()
+    widget.open(shop_site.widget(site, checkout_id)).fill(GOOD)
+    browser = Browser(checkout_id)
+    browser.pay(card__number=HALF)
+    browser.release()
+    widget.press()
+    expect(widget.pay).to_have_attribute("aria-disabled", "true", timeout=PATIENCE_MS)
+    assert recover_after(2.0).settled == 1
+    expect(widget.root).to_contain_text("The payment was not finished. You were not charged.", timeout=PATIENCE_MS)
+    assert Payment.objects.count() == 1
+
+
 def test_a_form_without_cards_says_what_is_held_and_both_forms_know_what_was_given_back(
     collecting: Api, site: str, shop_site: Shopfront, open_widget: Open
 ) -> None:

@@ -394,13 +394,46 @@ def test_what_is_held_is_given_back_when_the_shopper_says_so_and_the_whole_is_pa
     assert Payment.objects.count() == 1
     assert recover_after(2.0).settled == 1
     state = browser.state().body
-    assert (state["state"], state["result"]["code"], "held" in state) == ("open", TOO_LITTLE, False)
+    assert (state["state"], state["result"]["code"], "held" in state) == ("open", HELD, False)
     first = payments()[0]
     assert (first.status, first.approved_amount, standing(acquirer)) == (Status.DECLINED, None, 0)
     told = shop.api.read(first.id.hex).body["resultDetails"]["PartialApproval"]
     assert told == "approved for 46.00 of 92.00 EUR; the approval was reversed"
     assert browser.pay().body["state"] == "done"
     assert [one.approved_amount for one in payments()] == [None, TOTAL]
+
+
+def test_a_card_that_is_tried_while_a_part_is_given_back_is_not_told_that_it_has_too_little(
+    shop: Shop, acquirer: StubProcess
+) -> None:
+    """Of a form that was loaded before the part was held: its card meets the payment of the other one."""
+    browser = opened(shop)
+    browser.pay(card__number=HALF)
+    release(browser)
+    assert browser.pay().body["state"] == "processing"
+    recover_after(2.0)
+    told = browser.state().body
+    assert (told["state"], told["result"]["code"], Payment.objects.count()) == ("open", HELD, 1)
+    refused = browser.pay(card__number=DECLINED)
+    assert (refused.code, browser.state().body["result"]["code"]) == (TOO_LITTLE, TOO_LITTLE)
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_a_form_that_is_loaded_while_parts_are_given_back_waits_for_it(
+    shop: Shop, acquirer: StubProcess, parts: int
+) -> None:
+    browser = opened(shop)
+    for _ in range(parts):
+        browser.pay(card__number=HALF)
+        Payment.objects.update(means_fingerprint=None)
+    release(browser)
+    config = browser.config().body
+    assert config["held"] == {"currency": "EUR", "rest": "92.00", "parts": []}
+    assert {"givenBack", "processing", "slow"} <= config["texts"].keys()
+    recover_after(2.0)
+    assert "held" not in browser.config().body
+    browser.pay()
+    assert (browser.config().body["checkout"]["paid"], "held" in browser.config().body) == (True, False)
 
 
 def test_the_order_number_is_free_again_when_several_parts_were_given_back(shop: Shop, acquirer: StubProcess) -> None:

@@ -168,7 +168,7 @@ PERIOD = {"date.from": "2000-01-01 00:00:00", "date.to": "2099-12-31 23:59:59", 
 DAYS = {"date.from": "2026-01-01", "date.to": "2026-01-31"}
 API_LISTS = {
     "/v1/query": PERIOD, "/v3/query": PERIOD | {"pageNo": "1"}, "/v1/reports/reconciliations": DAYS,
-    "/v1/reports/approvals": DAYS,
+    "/v1/reports/approvals": DAYS, "/v1/reports/approvals/waterfall": DAYS, "/v1/reports/approvals/gains": DAYS,
 }  # fmt: skip
 """Routes of the API that may be read from the standby."""
 

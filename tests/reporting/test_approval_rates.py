@@ -33,6 +33,7 @@ from reporting.approvals.alarms import SegmentDays, compute_chance, is_fall
 from reporting.approvals.figures import BREAKDOWNS, ApprovalPeriod, SegmentFigures, compute_figures
 from reporting.approvals.models import RateAlarm
 from reporting.simulator import market_rows
+from tests.support import threeds
 from tests.support.fixtures import Shop
 from tests.support.office import person, signed_in
 
@@ -51,6 +52,7 @@ def write_payments(channel: Channel, rows: list[dict[str, Any]]) -> None:
             "connector": "simulator", "answer": {"card": {"bin": "400011", "last4Digits": "0000"}},
             "status": "APPROVED" if approved else "DECLINED", "created_at": START,
         } | row  # fmt: skip
+        values["answer"] = {"resultDetails": {"AcquirerResponse": "00" if approved else "05"}} | values["answer"]
         granted = values["amount"] if values["status"] == "APPROVED" else None
         lines.append(
             build_copy_line(
@@ -132,6 +134,25 @@ def test_a_shopper_who_tried_three_times_is_three_attempts_and_one_purchase(shop
     assert (master.attempts, master.approved, master.purchases, master.approved_purchases) == (1, 1, 1, 1)
     assert master.money["EUR"].asked == master.money["EUR"].approved == Decimal("10.00")
     assert visa.money["EUR"].asked == 0
+
+
+def test_what_is_refused_here_or_ends_in_the_authentication_is_no_attempt_at_an_issuer(shop: Shop) -> None:
+    """Such payments have the account of their route, and no answer of it: an expired card, a risk rule, a bank that
+    rejects the authentication."""
+    assert shop.api.pay().code == "000.100.110"
+    assert shop.api.pay(card__number="4000015500000005").code == "800.100.155"
+    assert shop.api.pay(card__expiryYear="2020").code == "100.100.303"
+    write_payments(shop.channel, [{"code": "100.400.000", "answer": {"resultDetails": {"RiskReason": "a list"}}}])
+    Channel.objects.filter(pk=shop.channel.pk).update(three_d_secure=True)
+    assert threeds.buy(shop.api, threeds.REJECTED).code.startswith(("100.380.", "100.390."))
+    refused = Payment.objects.filter(status="DECLINED").exclude(result_code="800.100.155")
+    assert set(refused.values_list("connector", flat=True)) == {"simulator"}
+    Payment.objects.update(created_at=START)
+    (found,) = compute_figures(period(), "all")
+    assert (found.attempts, found.approved, found.purchases) == (2, 1, 2)
+    (fall,) = waterfall.compute_waterfalls(period())
+    lost = {row.step: row.count for row in fall.rows if row.lost}
+    assert lost == {"funds": 1, "card": 1, "refused": 1, "authentication": 1, "unsettled": 1}
 
 
 def test_attempts_of_one_checkout_are_one_purchase_and_without_a_name_each_is_its_own(shop: Shop) -> None:
@@ -306,7 +327,7 @@ def test_the_waterfall_adds_up_and_says_where_each_purchase_was_lost(shop: Shop)
     assert shop.api.follow(paid.id, "RF", "30.00").code == "000.100.110"
     Payment.objects.filter(chain=paid.id).update(created_at=START)
     (found,) = waterfall.compute_waterfalls(period())
-    lost = {row.reason: (row.count, row.money) for row in found.rows if row.lost}
+    lost = {row.step: (row.count, row.money) for row in found.rows if row.lost}
     ten = (1, Decimal("10.00"))
     assert lost == dict.fromkeys([*codes, "refused", "open", "uncaptured", "unsettled"], ten) | {
         "returned": (1, Decimal("30.00"))
@@ -445,6 +466,33 @@ def test_what_tokens_bring_is_measured_against_card_numbers(shop: Shop) -> None:
     assert Decimal("200.00") < one.low < Decimal("400.00") < one.high < Decimal("600.00")
     assert one.link == f"/admin/gateway/channel/{shop.channel.pk}/change/"
     assert shop.channel.name in one.switch
+
+
+@pytest.mark.parametrize(
+    ("comparison", "title"),
+    [
+        ({}, "Pay with network tokens of stored cards"),
+        ({"acquirer_merchant_id": "NORTH"}, "Route VISA from simulator SOUTH to simulator NORTH"),
+        ({"created_at": START + timedelta(hours=5)}, "Charge stored cards at 06 instead of 01 o'clock"),
+    ],
+)
+def test_what_was_tried_again_and_paid_is_no_loss_and_what_failed_twice_is_one(
+    shop: Shop, comparison: dict[str, Any], title: str
+) -> None:
+    """Of 60 purchases 20 are paid at the second try, 10 at none: 40 declined attempts, 10 purchases lost."""
+    stored = OWN_CHARGE | {"brand": "VISA", "registration": identifiers.row_id(), "acquirer_merchant_id": "SOUTH"}
+    declined = stored | {"code": "800.100.152"}
+    rows = [stored] * 30
+    for n in range(30):
+        order = {"merchant_transaction_id": f"order-{n}"}
+        rows += [declined | order, (stored if n < 20 else declined) | order]
+    rows += [stored | comparison] * 100
+    write_payments(shop.channel, rows)
+    one = list_titles(gains.list_gains(period(), waterfall.compute_waterfalls(period()), []))[title]
+    assert one.money == Decimal("100.00")
+    assert one.high is None or one.high <= one.money
+    if "tokens" in title:
+        assert one.evidence == "10 payments with a stored card were declined where no token is used."
 
 
 def test_what_the_updater_brings_is_measured_by_its_answers(shop: Shop) -> None:

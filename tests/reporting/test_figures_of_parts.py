@@ -45,7 +45,7 @@ def lost() -> dict[str, tuple[int, Decimal]]:
     """What the waterfall lost, by reason; what is settled is in none."""
     (fall,) = compute_waterfalls(whole())
     assert (fall.rows[0].count, fall.rows[0].money) == ONE, "one purchase, however often it was tried"
-    return {row.reason: (row.count, row.money) for row in fall.rows if row.lost}
+    return {row.step: (row.count, row.money) for row in fall.rows if row.lost}
 
 
 def rates() -> tuple[int, int, Decimal, Decimal]:

@@ -100,7 +100,7 @@ export interface Config {
   texts: Record<string, string>;
 }
 
-/** Parts of the amount that are held until the rest is paid. */
+/** Parts of the amount that are held until the rest is paid; none of them: they are being given back. */
 export interface Held {
   currency: string;
   rest: string;

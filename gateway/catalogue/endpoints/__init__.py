@@ -48,7 +48,12 @@ from gateway.catalogue.endpoints.registrations import (
     READ_REGISTRATION_ENDPOINT,
     UPDATE_REGISTRATION_ENDPOINT,
 )
-from gateway.catalogue.endpoints.reports import REPORTS
+from gateway.catalogue.endpoints.reports import (
+    APPROVAL_GAINS_ENDPOINT,
+    APPROVAL_WATERFALL_ENDPOINT,
+    APPROVALS_ENDPOINT,
+    REPORTS,
+)
 from gateway.catalogue.endpoints.schedules import (
     CANCEL_SCHEDULE_ENDPOINT,
     CREATE_SCHEDULE_ENDPOINT,
@@ -120,6 +125,9 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 
 __all__ = [
     "ACQUIRER_MESSAGES_ENDPOINT",
+    "APPROVALS_ENDPOINT",
+    "APPROVAL_GAINS_ENDPOINT",
+    "APPROVAL_WATERFALL_ENDPOINT",
     "CANCEL_SCHEDULE_ENDPOINT",
     "CARD_FACTS_ENDPOINT",
     "CHANGE_NETWORK_TOKEN_ENDPOINT",

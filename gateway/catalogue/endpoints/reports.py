@@ -69,16 +69,44 @@ AGGREGATION_PAGE_ENDPOINT = _endpoint(
     "aggregation-page", "/reports/v2/reconciliations/aggregations/{id}", "Read a settlement's records, page by page",
     "The same in pages of 100 records.", _DETAIL, s.SETTLEMENT_PAGES,
 )  # fmt: skip
-APPROVALS_ENDPOINT = Endpoint(
-    name="approvals",
-    method="GET",
-    path="/v1/reports/approvals",
-    title="Read approval rates",
-    about="How many attempts and purchases of a period were approved, with intervals of 95 %, as a whole or divided.",
-    operation="report",
-    scope="read",
-    structures=(REQUIRED_ENTITY, s.APPROVALS),
-    answers=(200, 400, 401, 403, 429),
+
+
+def _approval_endpoint(name: str, path: str, title: str, about: str, asked: Structure) -> Endpoint:
+    return Endpoint(
+        name=name,
+        method="GET",
+        path=path,
+        title=title,
+        about=about,
+        operation="report",
+        scope="read",
+        structures=(REQUIRED_ENTITY, asked),
+        answers=(200, 400, 401, 403, 429),
+    )
+
+
+_WATERFALL = "From what shoppers wanted to pay to what is settled: what is left at each step, what was lost, and why."
+_GAINS = "What would bring most: each way with the money lost, what it may bring, what was counted, and its switch."
+APPROVALS_ENDPOINT = _approval_endpoint(
+    "approvals",
+    "/v1/reports/approvals",
+    "Read approval rates",
+    "How many attempts and purchases of a period were approved, with intervals of 95 %, as a whole or divided.",
+    s.APPROVALS,
+)
+APPROVAL_WATERFALL_ENDPOINT = _approval_endpoint(
+    "approvals-waterfall",
+    "/v1/reports/approvals/waterfall",
+    "Read where money is lost",
+    _WATERFALL,
+    s.APPROVALS.without("groupBy"),
+)
+APPROVAL_GAINS_ENDPOINT = _approval_endpoint(
+    "approvals-gains",
+    "/v1/reports/approvals/gains",
+    "Read what would bring most",
+    _GAINS,
+    s.APPROVALS.without("groupBy"),
 )
 
 REPORTS = (
@@ -89,4 +117,6 @@ REPORTS = (
     AGGREGATIONS_PAGE_ENDPOINT,
     AGGREGATION_PAGE_ENDPOINT,
     APPROVALS_ENDPOINT,
+    APPROVAL_WATERFALL_ENDPOINT,
+    APPROVAL_GAINS_ENDPOINT,
 )

@@ -85,6 +85,9 @@ def _of_links(api: Api) -> dict[str, Answer]:
     }
 
 
+MAY = {"date.from": "2026-05-01", "date.to": "2026-05-31"}
+
+
 def _each(shop: Shop) -> dict[str, Answer]:
     """One request of every endpoint that works, with a name that nothing knows."""
     api, found = shop.api, {}
@@ -106,7 +109,7 @@ def _each(shop: Shop) -> dict[str, Answer]:
             "shopperResultUrl": "https://shop.example/",
         },
     ).id
-    period = {"date.from": "2026-05-01", "date.to": "2026-05-31", "testMode": "INTERNAL"}
+    period = MAY | {"testMode": "INTERNAL"}
     settled = api.get("/v1/reports/reconciliations", period).body["aggregations"][0]["id"]
     gets = {
         "status": f"payments/{paid.id}",
@@ -131,9 +134,8 @@ def _each(shop: Shop) -> dict[str, Answer]:
         found[name] = api.get(path, period | OUR_OWN)
         one = {"settlements": "settlement"}.get(name) or name.replace("aggregations", "aggregation")
         found[one] = api.get(f"{path}/{settled}", {"testMode": "INTERNAL"} | OUR_OWN)
-    found["approvals"] = api.get(
-        "/v1/reports/approvals", {"date.from": "2026-05-01", "date.to": "2026-05-31"} | OUR_OWN
-    )
+    for name in ("approvals", "approvals-waterfall", "approvals-gains"):
+        found[name] = api.get(f"/v1/reports/{name.replace('-', '/')}", MAY | OUR_OWN)
     found["card-facts"] = api.get("/v1/cardFacts", {"card.bin": "420000"} | OUR_OWN)
     found["acquirer-messages"] = api.get("/v1/test/acquirer/messages", {"id": paid.id} | OUR_OWN)
     found["open-inspector"] = api.post("/v1/test/webhooks", OUR_OWN)

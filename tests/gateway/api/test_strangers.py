@@ -116,6 +116,8 @@ ROUTES: dict[str, tuple[Naming, ...]] = {
         _reads("query/{payment}", includeLinkedTransactions="true"),
     ),
     "reports/approvals": (_reads("reports/approvals", **_MAY),),
+    "reports/approvals/waterfall": (_reads("reports/approvals/waterfall", **_MAY),),
+    "reports/approvals/gains": (_reads("reports/approvals/gains", **_MAY),),
     "reports/reconciliations": (_reads("reports/reconciliations", **_MAY),),
     "reports/reconciliations/<str:target>": (_reads("reports/reconciliations/{payment}"),),
     "resultcodes": (),

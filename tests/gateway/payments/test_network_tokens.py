@@ -247,6 +247,7 @@ def test_a_new_number_gets_a_new_token_and_the_old_one_is_deleted(
     call_token_service_when_due()
     row = token_of(stored)
     assert (deleted, row.status, row.last4) == ([old], "ACTIVE", build_simulated_token("4111111111111111")[-4:])
+    assert [one["status"] for one in row.history] == ["ACTIVE", "DELETED", "ACTIVE"]
     assert told(click(tokens.api, stored)) == "USED"
 
 
@@ -261,7 +262,11 @@ def test_deleting_the_card_erases_the_token_at_once_and_deletes_it_at_the_networ
     row = token_of(stored)
     assert (row.status, row.number_sealed) == ("DELETED", None)
     call_token_service_when_due()
-    assert (deleted, token_of(stored).reference, token_of(stored).due_at) == ([reference], "", None)
+    row = token_of(stored)
+    assert (deleted, row.reference, row.due_at) == ([reference], "", None)
+    assert [(one["status"], one["expiry"]) for one in row.history] == [("ACTIVE", "05/2037"), ("DELETED", "")]
+    call_token_service_when_due()
+    assert len(token_of(stored).history) == 2
 
 
 def test_a_card_that_was_erased_otherwise_loses_its_token_with_the_retention_timer(tokens: Shop) -> None:
@@ -269,6 +274,8 @@ def test_a_card_that_was_erased_otherwise_loses_its_token_with_the_retention_tim
     Registration.objects.update(means_sealed=None)
     registration_retention.erase_expired_registrations()
     assert (token_of(stored).status, token_of(stored).number_sealed) == ("DELETED", None)
+    call_token_service_when_due()
+    assert [one["status"] for one in token_of(stored).history] == ["ACTIVE", "DELETED"]
 
 
 def test_a_token_that_comes_after_its_card_was_deleted_is_kept_by_nobody(
@@ -308,7 +315,9 @@ def test_it_is_deleted_later_where_the_service_does_not_answer(tokens: Shop, mon
     assert reference
     monkeypatch.setattr(simulated.SimulatedTokenService, "delete", lambda _self, name: deleted.append(name))
     call_token_service_when_due()
-    assert (deleted, token_of(stored).reference, token_of(stored).due_at) == ([reference], "", None)
+    row = token_of(stored)
+    assert (deleted, row.reference, row.due_at) == ([reference], "", None)
+    assert [one["status"] for one in row.history] == ["DELETED"]
 
 
 def test_a_repeated_request_has_the_key_of_the_first_one(tokens: Shop, monkeypatch: pytest.MonkeyPatch) -> None:

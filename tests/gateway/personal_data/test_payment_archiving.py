@@ -684,7 +684,7 @@ def test_no_report_changes_when_a_chain_is_archived(shop: Shop, monkeypatch: pyt
     assert before[1][0].ids == [(missing.pk, Decimal("-15.00"))]
     assert before[4] == 3
     (fall,) = before[5]
-    assert {row.reason: row.money for row in fall.rows if row.lost} == {"unsettled": Decimal(15)}
+    assert {row.step: row.money for row in fall.rows if row.lost} == {"unsettled": Decimal(15)}
     assert later(monkeypatch) == 5
     assert hot() == set()
     assert read() == before

@@ -8,6 +8,8 @@ const offering = new Set();
 // `pressed`: the forms are drawn anew for it, after a press. Then it is read out and gets the focus.
 /** @param {View} view @param {Held} held @param {boolean} pressed */
 export function offerRest(view, held, pressed) {
+  // It is being given back: nothing is offered until it is.
+  if (!held.parts.length) return void giveBack(view, true);
   const { t, words } = view;
   /** @param {string} amount */
   const money = (amount) => isolated(words.money(amount, held.currency));
@@ -29,11 +31,12 @@ export function offerRest(view, held, pressed) {
   offer.focus();
 }
 
-/** @param {View} view */
-async function giveBack(view) {
+// `sent`: somebody has asked for it already.
+/** @param {View} view @param {boolean} [sent] */
+async function giveBack(view, sent = false) {
   if (view.busy || view.over) return;
   view.setBusy(null, true);
-  const state = await released(view);
+  const state = await released(view, sent);
   if (view.over) return;
   view.setBusy(null, false);
   if (state.status === 404 || state.body.state === "expired") return view.expire();
@@ -57,10 +60,9 @@ function sayGivenBack(view) {
 }
 
 // Until the acquirer has confirmed it. A request that got lost is sent again: giving back twice does no more than once.
-/** @param {View} view */
-async function released(view) {
+/** @param {View} view @param {boolean} sent */
+async function released(view, sent) {
   const address = `${view.base}v1/checkouts/${encodeURIComponent(view.checkout.id)}/release`;
-  let sent = false;
   let state = null;
   for (let tries = 0; !view.over && (!state || state.body.state === "processing"); tries++) {
     if (tries) await wait(Math.min(500 + 250 * tries, 3000));

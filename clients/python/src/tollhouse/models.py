@@ -574,6 +574,87 @@ class ApprovalRates(Answer):
     _TYPES: ClassVar[Mapping[str, Any]] = {"approvals": ApprovalRate, "result": Result}
 
 
+class ApprovalWaterfallSteps(Model):
+    """A step."""
+
+    step: str
+    description: str
+    lost: bool
+    purchases: int
+    amount: Decimal
+    share: Decimal
+
+    _TYPES: ClassVar[Mapping[str, Any]] = {"amount": Decimal, "share": Decimal}
+
+
+class ApprovalWaterfall(Model):
+    """From what shoppers wanted to pay to what is settled, in one currency. What is lost adds up."""
+
+    currency: str
+    checkouts: int
+    steps: list[ApprovalWaterfallSteps]
+
+    _TYPES: ClassVar[Mapping[str, Any]] = {"steps": ApprovalWaterfallSteps}
+
+
+class ApprovalWaterfalls(Answer):
+    """Where a period's money is lost, by currency, the largest first."""
+
+    waterfalls: list[ApprovalWaterfall]
+    complete: bool
+    ignoredParameters: list[str] | None
+    result: Result
+    buildNumber: str
+    timestamp: str
+    ndc: str
+
+    _TYPES: ClassVar[Mapping[str, Any]] = {"waterfalls": ApprovalWaterfall, "result": Result}
+
+
+class ApprovalGainMayBring(Model):
+    """How much of it the switch may bring; missing where too few payments can be compared."""
+
+    low: Decimal
+    high: Decimal
+
+    _TYPES: ClassVar[Mapping[str, Any]] = {"low": Decimal, "high": Decimal}
+
+
+class ApprovalGainSwitch(Model):
+    """Where to switch it on, or to try it."""
+
+    name: str
+    page: str
+
+
+class ApprovalGain(Model):
+    """A way to more approvals."""
+
+    way: str
+    title: str
+    currency: str
+    lost: Decimal
+    mayBring: ApprovalGainMayBring | None
+    evidence: str
+    switch: ApprovalGainSwitch
+
+    _TYPES: ClassVar[Mapping[str, Any]] = {"lost": Decimal, "mayBring": ApprovalGainMayBring, "switch": ApprovalGainSwitch}
+
+
+class ApprovalGains(Answer):
+    """What would bring most: of each currency what surely brings most first."""
+
+    gains: list[ApprovalGain]
+    complete: bool
+    ignoredParameters: list[str] | None
+    result: Result
+    buildNumber: str
+    timestamp: str
+    ndc: str
+
+    _TYPES: ClassVar[Mapping[str, Any]] = {"gains": ApprovalGain, "result": Result}
+
+
 class SettlementRecords(Answer):
     """A settlement with its records."""
 

@@ -1451,6 +1451,30 @@ class ApprovalsRequest(TypedDict, total=False):
     currency: str
 
 
+ApprovalsWaterfallRequestDateParameters = TypedDict("ApprovalsWaterfallRequestDateParameters", {
+    "from": Required[str],
+    "to": Required[str],
+}, total=False)
+
+
+class ApprovalsWaterfallRequest(TypedDict, total=False):
+    entityId: str
+    date: ApprovalsWaterfallRequestDateParameters
+    currency: str
+
+
+ApprovalsGainsRequestDateParameters = TypedDict("ApprovalsGainsRequestDateParameters", {
+    "from": Required[str],
+    "to": Required[str],
+}, total=False)
+
+
+class ApprovalsGainsRequest(TypedDict, total=False):
+    entityId: str
+    date: ApprovalsGainsRequestDateParameters
+    currency: str
+
+
 class MoveClockRequest(TypedDict, total=False):
     entityId: str
     advance: str | int
