@@ -517,7 +517,8 @@ def record_exchange(
         write.update_related(OpenPayment, {"recover_at": DatabaseTime(inquire_after)}, {"payment_id": payment.id})
     _insert_exchange(write, payment, kind, sent, received, at=at, duration_ms=duration_ms, connector=connector)
     if trace is not None:
-        code = payment.result_code
+        # A payment that another worker moved may be in doubt, without a code.
+        code = payment.result_code or result_codes.OUTCOME_UNKNOWN_CODE
         write.insert(RequestLog, **trace.log_row(result_codes.http_status(code), code, payment=payment.id))
     return write.run()
 

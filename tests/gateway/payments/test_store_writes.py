@@ -175,6 +175,15 @@ def test_an_inquiry_about_a_payment_that_moved_is_not_kept(shop: Shop, changes: 
     assert store.record_exchange(stale, "submit", {}, {}, at=at, duration_ms=1), "without it nothing is compared"
 
 
+def test_an_answer_that_comes_for_a_payment_without_a_code_is_logged_as_undecided(shop: Shop) -> None:
+    """Another worker moved the payment while its acquirer was asked, and nothing is decided yet."""
+    payment = begun(shop)
+    assert payment.result_code == ""
+    own = trace()
+    assert store.record_exchange(payment, "submit", {}, {}, at=clock.real_now(), duration_ms=1, trace=own)
+    assert RequestLog.objects.get(pk=own.request).result_code == "000.200.001"
+
+
 # The next attempt of a payment.
 
 
