@@ -88,11 +88,13 @@ def insert_case(
     by: str,
     previous: Chargeback | None,
     respond_by: date | None = None,
+    answer_by: datetime | None = None,
     reference: str = "",
     refunded_before: Decimal = ZERO_AMOUNT,
     scheme: SchemeFacts = NO_SCHEME_FACTS,
 ) -> None:
-    """Insert a new case in the statement that writes its CB payment ``dispute``. ``behind``: the disputed payment."""
+    """Insert a new case in the statement that writes its CB payment ``dispute``. ``behind``: the disputed payment.
+    ``answer_by``: the moment, if it is after ``respond_by``'s, until which an answer is taken."""
     if previous is not None:
         scheme = scheme.fill_from(previous)
     event, stage = _choose_opening(dispute, scheme, previous, answered=respond_by is not None)
@@ -101,6 +103,8 @@ def insert_case(
     rule = find_stage_rule(brand, scheme.reason, stage)
     days_gone = max((clock.real_now().date() - scheme.day).days, 0) if scheme.day is not None else 0
     due_at = compute_response_deadline(merchant, opened_at, respond_by, rule.answer_days, days_gone)
+    if answer_by is not None and due_at <= opened_at:
+        due_at = max(answer_by, opened_at)
     if event == DisputeEvent.RETURN:
         due_at = opened_at
     note = _OPENING_NOTES.get(event, "")
@@ -413,6 +417,7 @@ def _open_case(dispute: Payment, by: str) -> bool:
         by=by,
         previous=previous,
         respond_by=find_last_answer_day(dispute.merchant, until) if until is not None else None,
+        answer_by=until,
         scheme=SchemeFacts(reason=told.scheme_reason),
         refunded_before=compute_refunded_before(chain, behind, dispute),
     )

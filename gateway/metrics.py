@@ -13,7 +13,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Final
 
-from django.db.models import Count, Min
+from django.db.models import Count, Min, Q
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, multiprocess
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -128,21 +128,34 @@ def count_account_update(how: str, answer: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenPaymentCounts:
-    """Payments without a final answer: their number by status, and the age of the oldest in doubt."""
+    """Payments without a final answer: their number by status, and the age of the oldest in doubt that is asked about.
+    ``undecided``: those of them that nobody asks about, since a person has to (payouts to cards)."""
 
     by_status: Mapping[str, int]
     oldest_in_doubt_s: float
+    undecided: int = 0
 
 
 def count_open_payments() -> OpenPaymentCounts:
     """Count payments without an answer, now."""
+    # A payout to a card that has no answer waits for a person (docs/decisions/0152): it would hide all others.
+    payout = Q(
+        payment__status=Status.IN_DOUBT,
+        payment__payment_type="CD",
+        void_attempted=True,
+        payment__request__transactionProcessingCode="PAYMENT",
+    )
     rows = list(
-        OpenPayment.objects.values_list("payment__status").annotate(count=Count("pk"), since=Min("payment__created_at"))
+        OpenPayment.objects.values_list("payment__status").annotate(
+            count=Count("pk"), since=Min("payment__created_at", filter=~payout), payouts=Count("pk", filter=payout)
+        )
     )
     now = clock.real_now()
-    ages = [(now - since).total_seconds() for status, _count, since in rows if status == Status.IN_DOUBT]
+    ages = [(now - since).total_seconds() for status, _, since, _ in rows if status == Status.IN_DOUBT and since]
     return OpenPaymentCounts(
-        by_status={status: count for status, count, _since in rows}, oldest_in_doubt_s=max([0.0, *ages])
+        by_status={status: count for status, count, _, _ in rows},
+        oldest_in_doubt_s=max([0.0, *ages]),
+        undecided=sum(payouts for *_, payouts in rows),
     )
 
 
@@ -151,13 +164,18 @@ class _PaymentCollector(Collector):
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         waiting = GaugeMetricFamily("tollhouse_payments_open", "Payments without a final answer", labels=["status"])
-        oldest = GaugeMetricFamily("tollhouse_in_doubt_oldest_seconds", "Age of the oldest payment in doubt")
+        oldest = GaugeMetricFamily(
+            "tollhouse_in_doubt_oldest_seconds", "Age of the oldest payment in doubt that we ask about"
+        )
         found = count_open_payments()
         for status, count in found.by_status.items():
             waiting.add_metric([status], count)
         oldest.add_metric([], found.oldest_in_doubt_s)
+        undecided = GaugeMetricFamily("tollhouse_payouts_undecided", "Payouts to cards that a person has to ask about")
+        undecided.add_metric([], found.undecided)
         yield waiting
         yield oldest
+        yield undecided
 
 
 class _ClockCollector(Collector):

@@ -194,9 +194,11 @@ class GuardedConnector:
         circuit = get_account_circuit(self.name, request.account)
         try:
             result = call(request)
-        except VoidRefusedError:
+        except VoidRefusedError as refused:
             circuit.clear_unknown(request.payment)
-            circuit.breaker.record_success()
+            if refused.ask_again_after is None:
+                # Else nothing was sent, which says nothing of the acquirer.
+                circuit.breaker.record_success()
             raise
         except OutcomeUnknownError as error:
             moved = circuit.breaker.record_failure(str(error), repeat=circuit.mark_unknown(request.payment))

@@ -61,7 +61,8 @@ def is_held(payment: Payment) -> bool:
 
 def was_held(payment: Payment | None) -> bool:
     """Whether a payment that holds no part any more, and is not approved, once held one."""
-    return payment is not None and not is_held(payment) and read_held_part(payment.answer) is not None
+    is_open = payment is not None and payment.status != Status.APPROVED and not is_held(payment)
+    return payment is not None and is_open and read_held_part(payment.answer) is not None
 
 
 def get_held_amount(payment: Payment) -> Money:

@@ -42,7 +42,7 @@ class Approved(_Outcome):
 
 
 class Booked(Approved):
-    """A bank moved the money after it had rejected the order: APPROVED, from DECLINED."""
+    """A bank, or a card network, moved the money of what was declined here: APPROVED, from DECLINED."""
 
     __slots__ = ()
     event = LifecycleEvent.BOOK

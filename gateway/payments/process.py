@@ -74,6 +74,7 @@ from gateway.payments.nested_values import deep_merge
 from gateway.payments.outcomes import (
     Approved,
     AuthenticationProof,
+    Booked,
     Declined,
     PaymentOutcome,
     Suspended,
@@ -81,6 +82,7 @@ from gateway.payments.outcomes import (
     outcome_without_answer,
 )
 from gateway.payments.payment_request import PaymentRequest, RequestOrigin
+from gateway.payments.reversal_border import is_card_payout
 from gateway.payments.risk_screening import STANDALONE_RISK_CHECK_TYPE, ScreeningPlan
 from gateway.payments.side_effects import REGISTRATION_PAYMENT_TYPE, creates_registration
 from gateway.payments.states import PaymentTransitionError
@@ -511,7 +513,12 @@ def complete_unless_recovered(
     if isinstance(outcome, Approved) and payment.status == Status.DECLINED:
         # The acquirer has moved money for a payment that the merchant knows as declined.
         log.error("approved_after_decline", payment=payment.id.hex, connector=asked["connector"])
-        store.record_late_approval(payment, outcome, asked=asked, trace=origin.trace)
+        if is_card_payout(payment):
+            # A person said that it was not paid. It was, and nothing takes it back.
+            booked = Booked(reply=outcome.reply, at=outcome.at, duration_ms=outcome.duration_ms)
+            store.complete_payment(payment, booked, trace=origin.trace)
+        else:
+            store.record_late_approval(payment, outcome, asked=asked, trace=origin.trace)
     else:
         store.record_exchange(
             payment,
@@ -533,7 +540,9 @@ def _complete_during_recovery(payment: Payment, outcome: PaymentOutcome, complet
         # The same lock order as in store.complete_payment: the payment, then its OpenPayment row.
         Payment.objects.select_for_update().only("id").get(pk=payment.pk)
         open_payment = OpenPayment.objects.select_for_update().filter(pk=payment.pk).first()
-        if open_payment is not None and open_payment.void_attempted and not isinstance(outcome, Declined):
+        # Nothing is sent to void a payout to a card (docs/decisions/0152), so nothing is under way there.
+        is_voided = open_payment is not None and open_payment.void_attempted and not is_card_payout(payment)
+        if is_voided and not isinstance(outcome, Declined):
             return False
         try:
             complete()

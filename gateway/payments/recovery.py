@@ -377,7 +377,9 @@ def _void_late_approval(connector: Connector, request: AcquirerRequest) -> Inqui
     try:
         voided = connector.void(replace(request, reversal_reason=ReversalReason.TIMEOUT))
     except OutcomeUnknownError as unknown:
-        return InquiryResult(exchanges=[_build_unknown_exchange("void", unknown, started)], reply=None)
+        again = unknown.ask_again_after if isinstance(unknown, VoidRefusedError) else None
+        exchanges = [_build_unknown_exchange("void", unknown, started)]
+        return InquiryResult(exchanges=exchanges, reply=None, ask_again_after=again)
     return InquiryResult(exchanges=[_build_exchange("void", voided.sent, voided.received, started)], reply=voided)
 
 

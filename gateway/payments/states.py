@@ -71,7 +71,7 @@ PAYMENT_TRANSITIONS: Mapping[tuple[Status | None, LifecycleEvent], Status] = Map
         (Status.APPROVED, LifecycleEvent.EXPIRE): Status.APPROVED,
         # A refund or payout came back from the shopper's bank, or did not reach it.
         (Status.APPROVED, LifecycleEvent.RETURN): Status.APPROVED,
-        # A bank rejected the order, and booked it nevertheless: the money decides.
+        # A bank rejected the order, or a payout was said not to be made, and the money moved nevertheless: it decides.
         (Status.DECLINED, LifecycleEvent.BOOK): Status.APPROVED,
     }
 )

@@ -88,7 +88,7 @@ def _read_dispute(dispute: Mapping[str, Any], now: datetime) -> ReportedDispute:
     payment_method_details.card.network_reason_code."""
     due: Any = _read_member(dispute, "evidence_details").get("due_by")
     furthest = MAX_ANSWER_TIME.total_seconds()
-    is_time = type(due) is int and due > 0 and abs(due - now.timestamp()) < furthest
+    is_time = type(due) is int and due > 0 and now.timestamp() - furthest < due < now.timestamp() + furthest
     card = _read_member(_read_member(dispute, "payment_method_details"), "card")
     code = str(card.get("network_reason_code") or "")
     return ReportedDispute(

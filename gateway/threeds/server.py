@@ -314,9 +314,9 @@ def _choose_challenge(asked: AuthenticationRequest, configuration: ThreeDSecureC
     given = asked.parameters
     begins = given.get("createRegistration") == "true" or given.get("standingInstruction.mode") == "INITIAL"
     stores = begins or given.get("threeDSecure.authenticationInd") == "ADD_CARD"
-    is_said = "threeDSecure.challengeMandatedIndicator" in given
+    is_refused = given.get("threeDSecure.challengeMandatedIndicator") == "N"
     country = messages.resolve_merchant_country(given, configuration.merchant_country)
-    wanted = stores and not is_said and country in SCA_COUNTRIES
+    wanted = stores and not is_refused and country in SCA_COUNTRIES
     return configuration.challenge_indicator or (messages.CHALLENGE_MANDATED if wanted else "")
 
 

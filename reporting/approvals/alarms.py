@@ -27,6 +27,7 @@ from gateway.db.statement import execute_sql
 from gateway.metrics import register_database_collector
 from gateway.models import Merchant
 from gateway.timers.registry import Timer
+from reporting.approvals.figures import ASKED_SQL
 from reporting.approvals.models import RateAlarm
 
 ALARM_WINDOW: Final = timedelta(hours=6)
@@ -63,7 +64,7 @@ FROM generate_series(0, {ALARM_DAYS}) AS back CROSS JOIN LATERAL (
     WHERE p.merchant_id = %(merchant)s AND p.created_at >= %(since)s::timestamptz - back * interval '1 day'
         AND p.created_at < %(until)s::timestamptz - back * interval '1 day'
         AND p.chain = p.id AND p.payment_type IN ('DB', 'PA') AND p.amount > 0
-        AND p.status IN ('APPROVED', 'DECLINED') AND p.connector NOT IN ('', 'nobody')
+        AND {ASKED_SQL}
     ORDER BY p.created_at DESC LIMIT {MAX_ALARM_PAYMENTS}
 ) AS p GROUP BY GROUPING SETS ((back), (back, brand), (back, account), (back, bin))
 """

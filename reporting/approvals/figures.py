@@ -32,8 +32,15 @@ MAX_APPROVAL_PAYMENTS: Final = 200_000
 """The newest first payments of a period that figures are computed from."""
 UNKNOWN_SEGMENT: Final = "unknown"
 
-# Of each merchant the newest, by the index of merchant and time; of all these the newest again. ``asked``: an acquirer
-# answered, or was not reached. A payment that is refused here has its route, too, but no answer of an acquirer.
+ASKED_SQL: Final = """(p.connector NOT IN ('', 'nobody') AND (p.status = 'APPROVED' OR (p.status = 'DECLINED'
+    AND p.result_code NOT LIKE '100.380%%' AND p.result_code NOT LIKE '100.390%%' AND p.result_code NOT LIKE '100.396%%'
+    AND NOT coalesce(p.answer -> 'resultDetails' ? 'RiskReason', false)
+    AND (p.connector_tx_id <> '' OR coalesce(p.answer -> 'resultDetails' ? 'AcquirerResponse', false)
+        OR p.result_code LIKE '900.%%'))))"""
+"""Whether ``p``, a payment, is an attempt: an acquirer answered, or was not reached. A payment that our own rules
+refuse, or whose authentication fails, has its route, too, but no id and no answer of an acquirer."""
+
+# Of each merchant the newest, by the index of merchant and time; of all these the newest again.
 _CHOSEN_SQL: Final = f"""
 chosen AS MATERIALIZED (
     SELECT p.* FROM (
@@ -43,8 +50,7 @@ chosen AS MATERIALIZED (
             p.method, p.payment_type, p.connector, p.acquirer_merchant_id, p.result_code, p.email_key, p.follow_ups,
             p.answer -> 'card' ->> 'bin' AS bin, p.answer ? 'exemption' AS exempted, p.request,
             p.status = 'APPROVED' AS approved, p.answer ? 'earlierParts' AS pays_rest, /* more columns */
-            p.connector NOT IN ('', 'nobody') AND (p.status = 'APPROVED' OR (p.status = 'DECLINED' AND (
-                p.answer -> 'resultDetails' ? 'AcquirerResponse' OR p.result_code LIKE '900.%%'))) AS asked,
+            {ASKED_SQL} AS asked,
             coalesce(CASE WHEN p.resource_path LIKE '/v1/checkouts/%%' THEN p.resource_path END,
                 (p.answer -> 'facts' -> 'schedule' ->> 'id') || ' ' || (p.answer -> 'facts' -> 'schedule' ->> 'dueAt'),
                 nullif(p.merchant_transaction_id, ''), p.id::text) AS purchase
@@ -215,6 +221,14 @@ def get_chosen_sql(more: Mapping[str, str] = MappingProxyType({})) -> str:
     """The WITH query ``chosen``: first payments of a period, for statements of this package. ``more``: columns that
     only one of them needs, name → SQL over ``p``, a payment."""
     return _CHOSEN_SQL.replace("/* more columns */", "".join(f"{sql} AS {name}, " for name, sql in more.items()))
+
+
+def get_tried_sql(more: Mapping[str, str] = MappingProxyType({})) -> str:
+    """The WITH queries of ``get_chosen_sql(more)`` and ``tried``: attempts, and whether each decides its purchase."""
+    return f"""WITH {get_chosen_sql(more)}, tried AS (
+    SELECT c.*, row_number() OVER (PARTITION BY merchant_id, purchase ORDER BY {DECIDING_ORDER_SQL}) = 1 AS decides
+    FROM chosen c
+)"""
 
 
 def read_chosen(sql: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:

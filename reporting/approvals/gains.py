@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from types import MappingProxyType
 from typing import Final
 from uuid import UUID
 
@@ -28,11 +27,11 @@ from gateway.core.money import currency_exponent
 from gateway.db.statement import read_sql
 from gateway.models import Channel
 from reporting.approvals.figures import (
-    DECIDING_ORDER_SQL,
     ApprovalPeriod,
     SegmentFigures,
     compute_figures,
     get_chosen_sql,
+    get_tried_sql,
     read_chosen,
 )
 from reporting.approvals.second_acquirers import CascadeFigures, compute_cascades, compute_chances
@@ -49,26 +48,17 @@ _BY_MERCHANT: Final = """coalesce(request -> 'standingInstruction' ->> 'source',
 _BY_SHOPPER: Final = f"NOT {_BY_MERCHANT} AND coalesce(request ->> 'transactionCategory', '') NOT IN ('MO', 'TO')"
 """Somebody is there who can be challenged."""
 
-
-def _get_tried_sql(more: Mapping[str, str] = MappingProxyType({})) -> str:
-    """The WITH queries of ``get_chosen_sql(more)`` and ``tried``: attempts, and whether each decides its purchase."""
-    return f"""WITH {get_chosen_sql(more)}, tried AS (
-    SELECT c.*, row_number() OVER (PARTITION BY merchant_id, purchase ORDER BY {DECIDING_ORDER_SQL}) = 1 AS decides
-    FROM chosen c
-)"""
-
-
 # Rates are of attempts. Money is of purchases, lost where the attempt that decides was declined.
 _LOST_MONEY: Final = "coalesce(sum(amount) FILTER (WHERE decides AND NOT approved), 0)"
 _ASKED_MONEY: Final = "coalesce(sum(amount) FILTER (WHERE decides), 0)"
 _ACCOUNTS: Final = f"""
-{_get_tried_sql()}
+{get_tried_sql()}
 SELECT brand, concat_ws(' ', connector, nullif(acquirer_merchant_id, '')), currency, count(*),
     count(*) FILTER (WHERE approved), {_LOST_MONEY}, {_ASKED_MONEY}
 FROM tried WHERE asked GROUP BY 1, 2, 3
 """
 _CHARGES: Final = f"""
-{_get_tried_sql()}
+{get_tried_sql()}
 SELECT currency, to_char(created_at AT TIME ZONE %(zone)s, 'HH24'), count(*), count(*) FILTER (WHERE approved),
     {_LOST_MONEY}, {_ASKED_MONEY}
 FROM tried WHERE asked AND {_BY_MERCHANT} GROUP BY 1, 2
@@ -90,7 +80,7 @@ _TOKEN: Final = {"with_token": "p.answer ->> 'networkToken' IS NOT DISTINCT FROM
 # Declined purchases at channels whose switch is off, by their last attempt. The order of the cases is that of causes: a
 # card that is no longer good is not declined for another reason.
 _SWITCHED_OFF: Final = f"""
-{_get_tried_sql(_STORED_CARD | _CAUSES)}, deciding AS (
+{get_tried_sql(_STORED_CARD | _CAUSES)}, deciding AS (
     SELECT t.*, {_BY_MERCHANT} AS by_merchant, {_BY_SHOPPER} AS by_shopper FROM tried t WHERE decides
 )
 SELECT CASE WHEN result_code LIKE '900.%%' THEN CASE WHEN has_no_other_account THEN 'failover' END
@@ -108,7 +98,7 @@ WHERE d.status = 'DECLINED' AND d.connector NOT IN ('', 'nobody') GROUP BY 1, 2,
 """
 # A payment that stores its card has a registration, too, and no token yet.
 _STORED: Final = f"""
-{_get_tried_sql(_STORED_CARD | _TOKEN)}
+{get_tried_sql(_STORED_CARD | _TOKEN)}
 SELECT currency, d.channel_id, with_token, h.network_tokens, count(*), count(*) FILTER (WHERE approved),
     {_LOST_MONEY}, {_ASKED_MONEY}, count(*) FILTER (WHERE decides AND NOT approved)
 FROM tried d JOIN gateway_channel h ON h.id = d.channel_id

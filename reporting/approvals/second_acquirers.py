@@ -19,7 +19,7 @@ from gateway.core.intervals import ShareInterval, compute_share
 from gateway.db.statement import read_sql
 from gateway.payments.cascade import CASCADABLE_DECLINES, NO_ADVICE
 from gateway.risk.retry_rules import MAX_RULE_DAYS, NETWORK_OF_BRAND, RETRY_LIMITS, resolve_network
-from reporting.approvals.figures import ApprovalPeriod, get_chosen_sql, read_chosen
+from reporting.approvals.figures import ApprovalPeriod, get_chosen_sql, get_tried_sql, read_chosen
 
 MAX_COUNTED_DECLINES: Final = 200_000
 """The newest declines of a card that the schemes' counts are computed from."""
@@ -70,8 +70,8 @@ class CascadeFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CascadeChance:
-    """Declines of one currency that another acquirer may have been approved after: of a card that could be sent again,
-    by a route with another account that it was not to be sent to after a decline."""
+    """Purchases of one currency lost by a decline after which another acquirer may have approved: of a card that could
+    be sent again, by a route with another account that it was not to be sent to after a decline."""
 
     currency: str
     payments: int
@@ -126,9 +126,9 @@ SELECT currency, count(*), sum(cascades), count(*) FILTER (WHERE approved),
 FROM chosen WHERE cascades > 0 GROUP BY 1 ORDER BY 2 DESC
 """
 _CHANCES: Final = f"""
-WITH {get_chosen_sql(_DECLINED)}
-SELECT currency, count(*), sum(amount) FROM chosen
-WHERE asked AND NOT approved AND has_unused_account AND NOT from_wallet
+{get_tried_sql(_DECLINED)}
+SELECT currency, count(*), sum(amount) FROM tried
+WHERE decides AND asked AND NOT approved AND has_unused_account AND NOT from_wallet
     AND coalesce(advice, '') = ANY(%(no_advice)s) AND concat_ws(' ', result_code, response) = ANY(%(cascadable)s)
 GROUP BY 1
 """

@@ -122,7 +122,7 @@ FROM (
     ) AS reached CROSS JOIN LATERAL (
         SELECT * FROM checkout_checkout k WHERE k.merchant_id = reached.id AND k.kind = 'payment'
             AND k.created_at >= %(since)s AND k.created_at < %(until)s AND k.request ?& ARRAY['currency', 'amount']
-            AND {SCOPE_CONDITION.format(table="k")}
+            AND (%(currency)s = '' OR k.request ->> 'currency' = %(currency)s) AND {SCOPE_CONDITION.format(table="k")}
         ORDER BY k.created_at DESC LIMIT {MAX_APPROVAL_PAYMENTS}
     ) AS c LIMIT {MAX_APPROVAL_PAYMENTS}
 ) AS opened GROUP BY 1

@@ -743,3 +743,38 @@ def test_an_alarm_stands_on_the_page_and_on_the_home_page_of_who_may_see_it(shop
     for page in ("/admin/", "/admin/approval-rates/"):
         assert "Falls that are no chance" in mine.get(page).content.decode()
         assert "Falls that are no chance" not in theirs.get(page).content.decode()
+
+
+def test_what_asked_no_issuer_is_no_attempt(shop: Shop) -> None:
+    """An acquirer's id alone is an answer; what ended in the authentication, or failed our own rule, is none."""
+    write_payments(
+        shop.channel,
+        [
+            {"code": "800.100.100", "connector": "sepa", "connector_tx_id": "x", "answer": {"resultDetails": {}}},
+            {"code": "100.396.101"},
+            {"code": "100.400.000", "answer": {"resultDetails": {"AcquirerResponse": "00", "RiskReason": "x"}}},
+            {"code": "100.100.303", "answer": {"resultDetails": {}}},
+        ],
+    )
+    (all_of_them,) = compute_figures(period(), "all")
+    assert all_of_them.attempts.whole == 1
+
+
+def test_a_decline_decides_before_what_was_refused_here(shop: Shop) -> None:
+    """Without any details of a result, as of a fault in the request."""
+    order = {"merchant_transaction_id": "o-1"}
+    write_payments(
+        shop.channel, [order | {"code": "800.100.155"}, order | {"code": "100.100.101"}, {"code": "100.100.101"}]
+    )
+    Payment.objects.filter(result_code="100.100.101").update(answer={})
+    (fall,) = waterfall.compute_waterfalls(period())
+    assert {row.step: row.count for row in fall.rows if row.lost} == {"funds": 1, "refused": 1}
+
+
+def test_refusals_of_a_new_rule_are_no_fall(shop: Shop) -> None:
+    """An alarm counts what rates count."""
+    plant(shop, now_approved=53)
+    refused = {"answer": {"card": {"bin": "400011"}, "resultDetails": {"RiskReason": "x"}}, "code": "100.400.000"}
+    at = clock.merchant_now(shop.merchant) - timedelta(hours=1)
+    write_payments(shop.channel, [{"created_at": at, "brand": "VISA"} | refused for _ in range(60)])
+    assert alarms.watch_approval_rates() == 0

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from gateway.backoffice.payments.payment_search import SearchTooBroadError
+from checkout.models import Checkout
+from gateway.backoffice.kit.time_limit import SearchTooBroadError
 from gateway.catalogue.structures.reporting import APPROVAL_GROUPS, MAX_APPROVAL_DAYS
 from gateway.core import identifiers
 from gateway.models import Channel, Merchant
@@ -17,7 +18,7 @@ from gateway.payments.stored_answer import PrivateFacts, TokenUse
 from reporting.approvals import gains
 from reporting.approvals.figures import BREAKDOWNS
 from reporting.approvals.waterfall import LEFT_STEPS, LOST_REASONS
-from tests.reporting.test_approval_rates import write_payments
+from tests.reporting.test_approval_rates import START, write_payments
 from tests.support.fixtures import Shop
 
 JANUARY = {"date.from": "2030-01-01", "date.to": "2030-01-31"}
@@ -166,6 +167,10 @@ def test_other_reports_are_of_the_entitys_own_payments_too(shop: Shop, stranger:
 def test_other_reports_are_of_one_currency_where_it_is_named(shop: Shop, path: str) -> None:
     lose_softly(shop.channel)
     lose_softly(shop.channel, currency="USD")
+    Checkout.objects.create(
+        merchant=shop.merchant, channel=shop.channel, kind="payment", request={"currency": "EUR", "amount": "5.00"},
+        created_at=START, expires_at=START + timedelta(minutes=30),
+    )  # fmt: skip
     body = shop.api.get(path, JANUARY | {"currency": "USD"}).body
     assert {one["currency"] for one in body.get("gains", body.get("waterfalls"))} == {"USD"}
 

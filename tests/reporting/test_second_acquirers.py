@@ -126,6 +126,14 @@ def test_a_chance_is_a_decline_that_leads_on_where_another_account_was_left(shop
     )  # fmt: skip
 
 
+def test_a_purchase_that_was_paid_at_last_is_no_chance_and_one_declined_twice_is_one(shop: Shop) -> None:
+    first, second = ({"merchant_transaction_id": name} for name in "ab")
+    lost = not_honoured() | FURTHER
+    write_payments(shop.channel, [lost | first, lost | first, lost | second, ASKED | second])
+    [chance] = compute_chances(period())
+    assert (chance.payments, chance.money) == (1, Decimal("10.00"))
+
+
 def test_a_gain_is_expected_from_what_was_sent_on_in_the_same_time(shop: Shop) -> None:
     write_payments(shop.channel, [not_honoured() | FURTHER for _ in range(10)])
     write_payments(shop.channel, [dict(CASCADED) for _ in range(30)])

@@ -6,6 +6,7 @@ A bulk replay counts first, then runs as background work. Source: docs/decisions
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -212,7 +213,9 @@ class WebhookDeliveryAdmin(ReadOnlyPage):
             messages.error(request, _("Choose one endpoint, or one merchant's events: a replay is one merchant's."))
             return back
         told = replay.preview_replay(selection)
-        sent = fix_delivery_times(request.POST, asked)
+        # What is shown is counted until now: what arrives meanwhile is not sent with it.
+        until = asked.until or selection.until.replace(microsecond=0) + timedelta(seconds=1)
+        sent = fix_delivery_times(request.POST, replace(asked, until=until))
         kept = [(name, text) for name, text in sent if name != "state"]
         if request.POST.get("confirm") and told.events:
             words = ngettext(

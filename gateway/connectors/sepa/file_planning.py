@@ -208,9 +208,8 @@ def _is_refused(
     instrument: str,
 ) -> bool:
     """Reject an order whose mandate has been ended or blocked since it was made, or is not of the ``instrument`` that
-    the account has by now, a refund, by transfer or reversal, of
-    what the debtor's bank has given back meanwhile, and a cancellation request that is decided or too late: no bank is
-    asked."""
+    the account has by now; a refund, by transfer or reversal, of what the debtor's bank has given back meanwhile; and a
+    cancellation request that is decided or too late. No bank is asked."""
     if order.original_payment in returned:
         order_records.move_bank_order(order, BankOrder.State.REJECTED, reason=GIVEN_BACK_BEFORE)
         return True

@@ -344,7 +344,7 @@ def _find_stored_mandate(payment: Payment, account: Secret, creditor: Creditor) 
             return found
     prints = current_vault().fingerprints(account.reveal())
     which = {"named_by_merchant": False, "recurring": True, "iban_fingerprint__in": prints}
-    of_scheme = _find_mandate(payment.merchant, creditor, instrument=creditor.instrument, **which)
+    of_scheme = _find_mandate(payment.merchant, creditor, instrument__in=("", creditor.instrument), **which)
     return of_scheme or _find_mandate(payment.merchant, creditor, **which)
 
 

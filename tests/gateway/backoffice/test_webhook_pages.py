@@ -381,7 +381,7 @@ def test_a_replay_of_the_last_hour_sends_what_was_shown_however_late_it_is_confi
     asked = dora.post(f"{DELIVERIES}replay/", {"endpoint": endpoint.pk.hex, "period": "hour"})
     assert asked.context["told"].events == 1
     kept = dict(asked.context["kept"])
-    assert kept.keys() == {"endpoint", "from"}
+    assert kept.keys() == {"endpoint", "from", "to"}
     now = clock.real_now()
     WebhookDelivery.objects.update(created_at=now - timedelta(minutes=55))
     monkeypatch.setattr(clock, "real_now", lambda: now + timedelta(minutes=10))

@@ -258,6 +258,7 @@ def test_the_merchant_alone_names_the_authentication_that_began_the_agreement(
         ("DE", "02", {"createRegistration": "true"}, "02"),
         ("DE", "", {"createRegistration": "true", "threeDSecure.challengeIndicator": "01"}, "01"),
         ("DE", "", {"createRegistration": "true", "threeDSecure.challengeMandatedIndicator": "N"}, None),
+        ("DE", "", {"createRegistration": "true", "threeDSecure.challengeMandatedIndicator": "Y"}, "04"),
     ],
 )
 def test_where_the_law_wants_it_a_challenge_is_asked_for_as_a_card_is_stored(

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from django.core.management import CommandError, call_command
 from django.urls import reverse
 
+from gateway import metrics
 from gateway.access import audit_log
-from gateway.models import AcquirerExchange, AuditEntry, Notification, OpenPayment, Payment, Role
+from gateway.connectors.port import AcquirerReply
+from gateway.core import clock
+from gateway.models import AcquirerExchange, AuditEntry, Notification, OpenPayment, Payment, Role, Status
+from gateway.payments.outcomes import Approved
 from gateway.payments.payout_decisions import PayoutNotDecidableError, decide_payout
+from gateway.payments.process import complete_unless_recovered
 from tests.support.fixtures import Shop
 from tests.support.iso_host import IsoHost, account_at_host
 from tests.support.office import person, signed_in
@@ -101,3 +108,34 @@ def test_what_is_no_payout_in_doubt_is_not_decided(shop: Shop, host: IsoHost) ->
         with pytest.raises(CommandError, match=why):
             call_command("decide_payout", wrong, "--paid")
     assert status(credit.id)[0] == "IN_DOUBT"
+
+
+@pytest.mark.parametrize("is_decided", [False, True])
+def test_an_approval_that_comes_late_counts(shop: Shop, host: IsoHost, is_decided: bool) -> None:
+    """Also after a person has said that it was not paid: the network has paid, and nothing takes it back."""
+    host.next("0200", "lost")
+    paid = pay_out(shop)
+    recover_after(120)
+    if is_decided:
+        call_command("decide_payout", paid, "--not-paid")
+    row = Payment.objects.select_related("merchant", "channel").get(pk=paid)
+    row.status, row.sequence = Status.STARTED, 1  # as the worker knows it that waited for the answer
+    reply = AcquirerReply(code=OK, approved=row.money, connector_tx_id=row.connector_tx_id, sent={"a": 1})
+    outcome = Approved(reply=reply, at=clock.real_now(), duration_ms=1)
+    complete_unless_recovered(row, outcome, SimpleNamespace(merchant=row.merchant, trace=None, idempotency=None))
+    assert status(paid) == ("APPROVED", OK)
+    recover_after(120)
+    assert not OpenPayment.objects.exists()
+    assert not [*host.seen("0420"), *host.seen("0421")]
+
+
+def test_a_payout_that_waits_for_a_person_hides_no_other_payment_in_doubt(shop: Shop, host: IsoHost) -> None:
+    host.next("0200", "lost", times=2)
+    pay_out(shop)
+    recover_after(120)
+    waiting = metrics.count_open_payments()
+    assert (waiting.undecided, waiting.oldest_in_doubt_s) == (1, 0.0)
+    shop.api.pay(testMode="EXTERNAL")
+    found = metrics.count_open_payments()
+    assert (found.undecided, found.by_status["IN_DOUBT"]) == (1, 2)
+    assert found.oldest_in_doubt_s > 0
