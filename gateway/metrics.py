@@ -142,7 +142,7 @@ def count_open_payments() -> OpenPaymentCounts:
     payout = Q(
         payment__status=Status.IN_DOUBT,
         payment__payment_type="CD",
-        void_attempted=True,
+        payment__connector="iso8583",
         payment__request__transactionProcessingCode="PAYMENT",
     )
     rows = list(

@@ -252,11 +252,12 @@ def test_a_shop_that_sends_the_same_key_again_gets_the_same_answer_and_no_second
     shop: Shop, acquirer: StubProcess
 ) -> None:
     browser = opened(shop)
-    path, key = f"/v1/checkouts/{browser.checkout}/payment", {"Idempotency-Key": "part-1"}
-    answers = [shop.api.post(path, CARD | {"card.number": HALF}, headers=key) for _ in range(2)]
+    path = f"/v1/checkouts/{browser.checkout}/payment"
+    answers = [shop.api.post(path, CARD | {"card.number": HALF}, Idempotency_Key="part-1") for _ in range(2)]
     assert {(one.code, one.id) for one in answers} == {(HELD, payments()[0].id.hex)}
-    rest = [shop.api.post(path, CARD, headers={"Idempotency-Key": "part-2"}) for _ in range(2)]
+    rest = [shop.api.post(path, CARD, Idempotency_Key="part-2") for _ in range(2)]
     assert {(one.code, one.id) for one in rest} == {("000.100.112", payments()[1].id.hex)}
+    assert [one.headers.get("Idempotent-Replayed") for one in (*answers, *rest)] == [None, "true"] * 2
     assert (Payment.objects.count(), standing(acquirer)) == (2, TOTAL)
 
 

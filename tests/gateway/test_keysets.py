@@ -362,25 +362,6 @@ def unwrap(stored: bytes) -> bytes:
     return stored[::-1]
 
 
-def lose(stored: bytes) -> bytes:
-    raise LookupError(stored)
-
-
 def test_a_kms_is_given_what_is_stored_and_its_answer_is_the_keyset(two: tuple[KeysetDocument, int, int]) -> None:
     text = json.dumps(two[0])[::-1]
     assert KeysetLocation(path=Path("/nowhere"), text=text, kms=f"{__name__}:unwrap").read() == two[0]
-
-
-@pytest.mark.parametrize(
-    ("kms", "told_of"),
-    [
-        (f"{__name__}:lose", f"The KMS add-on {__name__}:lose failed: LookupError."),
-        (f"{__name__}:nowhere", f"{__name__}:nowhere"),
-    ],
-)
-def test_a_kms_that_fails_is_told_without_what_it_was_given(kms: str, told_of: str) -> None:
-    with pytest.raises(VaultError) as caught:
-        KeysetLocation(path=Path("/nowhere"), text="wrapped", kms=kms).read()
-    assert told_of in str(caught.value)
-    assert "wrapped" not in str(caught.value)
-    assert caught.value.__suppress_context__

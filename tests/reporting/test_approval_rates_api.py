@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +102,7 @@ def test_the_waterfall_says_what_was_left_at_each_step_and_why_the_rest_was_lost
 
 def test_what_would_bring_most_is_told_with_its_evidence_and_the_switch(shop: Shop) -> None:
     lose_softly(shop.channel)
-    answer = shop.api.get(PATHS[2], JANUARY, headers={"Accept-Language": "de"})
+    answer = shop.api.get(PATHS[2], JANUARY, Accept_Language="de")
     assert (answer.status, answer.code, answer.body["complete"]) == (200, "000.000.100", True)
     (one,) = answer.body["gains"]
     assert one == {

@@ -159,7 +159,6 @@ def test_a_request_that_names_no_type_and_no_length_is_read() -> None:
     assert base_view._find_header_fault(http, 0) is None
     assert base_view._get_content_length(http) == 0
     assert ApiView().read_body(RequestFactory().generic("POST", "/", b"", ""), 0) == (b"", None)
-    assert MAX_PREREAD_BYTES == 65_536
 
 
 def test_what_was_sent_for_a_type_is_told_briefly_and_masked() -> None:
@@ -278,7 +277,6 @@ def test_a_request_is_traced_and_counted_by_its_endpoint(
 # --- admission ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.django_db
 @pytest.mark.parametrize(
     ("name", "found"),
     [
@@ -349,15 +347,15 @@ def test_a_refused_request_is_logged_with_who_sent_it_and_a_read_is_not(shop: Sh
 @pytest.mark.django_db
 def test_a_request_has_taken_as_long_as_since_its_beginning(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its token's check, too, which a slow database makes long."""
-    admit = base_view.token_admission.admit_token
+    admit, ticks = base_view.token_admission.admit_token, time.perf_counter
 
     def slow(*given: Any, **more: Any) -> Any:
-        time.sleep(0.02)
+        monkeypatch.setattr(time, "perf_counter", lambda: ticks() + 3_600)
         return admit(*given, **more)
 
     monkeypatch.setattr(base_view.token_admission, "admit_token", slow)
     assert shop.api.pay(amount="x").status == 400
-    assert RequestLog.objects.get().duration_ms >= 20
+    assert 3_600_000 <= RequestLog.objects.get().duration_ms < 7_200_000
 
 
 @pytest.mark.parametrize(("operation", "later"), [("checkout", True), ("payment", False)])
@@ -412,13 +410,6 @@ def test_an_answer_is_kept_by_nobody(api: Api) -> None:
 
 
 # --- parameters ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.django_db
-def test_an_unknown_name_is_taken_as_its_channel_says(shop: Shop) -> None:
-    strict = shop.open_channel("strict", parameters="strict")
-    assert shop.api_of(strict).pay(colour="red").status == 400
-    assert shop.api.pay(colour="red").status == 200
 
 
 def test_a_warning_is_a_header_and_without_one_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,8 +20,10 @@ from gateway.models import AccessToken, AuditEntry, Payment, TokenLimitUsage
 from gateway.payments.refusal import RequestRefusedError
 from gateway.payments.store import IdempotencyKeyTakenError
 from gateway.payments.token_limits import TOKEN_LIMIT_WINDOW, delete_old_token_moves, reserve_amount
+from gateway.scheduling.models import Job
 from tests.support.client import Answer, Api
 from tests.support.fixtures import BY, Shop
+from tests.support.subscriptions import started, store_card
 from tests.support.threads import at_once
 
 CARD = {"card.number": "4200000000000000", "card.expiryMonth": "05", "card.expiryYear": "2034", "card.cvv": "123"}
@@ -165,6 +167,18 @@ def test_a_token_with_limits_prepares_nothing_that_goes_on_without_it(shop: Shop
     refused(api.pay(amount="1.00", **job), "subscriptions")
     refused(api.post("/v1/schedules", {"amount": "1.00", "currency": "EUR"}), "subscriptions")
     refused(api.post("/v1/checkouts", {"amount": "5.00", "currency": "EUR", "paymentType": "CD"}), "payout")
+
+
+@pytest.mark.parametrize("sent", [{}, {"amount": "5.00", "currency": "EUR"}, {"job.name": "ours"}], ids=str)
+def test_a_token_with_limits_changes_no_subscription_and_may_end_one(shop: Shop, sent: dict[str, str]) -> None:
+    """Also without a parameter of the job: that takes up what was suspended, and takes a notice back."""
+    job = started(shop.api, store_card(shop.api)).id
+    before = Job.objects.filter(pk=job).values().get()
+    api, path = limited(shop, day="100.00"), f"/v1/schedules/{job}"
+    refused(api.post(f"{path}/reschedule", sent), "neither starts nor changes subscriptions")
+    assert Job.objects.filter(pk=job).values().get() == before
+    assert api.get(path).status == api.post(f"{path}/deschedule").status == 200
+    assert Job.objects.get(pk=job).state == Job.State.ENDED
 
 
 def test_an_idempotent_repeat_counts_once(shop: Shop) -> None:

@@ -11,7 +11,7 @@ import sys
 import threading
 import uuid
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -22,7 +22,13 @@ from django.test import Client, override_settings
 from gateway.connectors import circuit
 from gateway.connectors.circuit import ACQUIRER_UNREACHABLE
 from gateway.connectors.circuit_breaker import MAX_PAUSES, PROBES_TO_CLOSE, BreakerLimits, BreakerState, CircuitBreaker
-from gateway.connectors.port import AcquirerReply, AcquirerRequest, ConnectorAccount, OutcomeUnknownError
+from gateway.connectors.port import (
+    AcquirerReply,
+    AcquirerRequest,
+    ConnectorAccount,
+    OutcomeUnknownError,
+    VoidRefusedError,
+)
 from gateway.core.money import Money
 from gateway.models import BreakerChange, Payment
 from tests.support.acquirers import APPROVED, Acquirer, account, known
@@ -243,6 +249,27 @@ def test_a_payment_that_is_asked_about_for_ever_opens_no_breaker() -> None:
                 one.void(replace(stuck, payment=uuid.uuid4()))
         assert one.submit(replace(stuck, payment=uuid.uuid4())).retryable_elsewhere
     assert not circuit.get_account_circuit("one", stuck.account).breaker.acquire()[0]
+
+
+@pytest.mark.django_db
+def test_a_void_that_was_never_sent_is_no_sign_that_somebody_is_there() -> None:
+    """Of a payout to a card nothing is sent: the silence of the payouts counts."""
+    inner, asked = Acquirer("one", "silent"), request()
+
+    def refuse(_asked: AcquirerRequest) -> AcquirerReply:
+        raise VoidRefusedError("a person asks", {}, ask_again_after=timedelta(days=1))
+
+    inner.void = refuse  # type: ignore[method-assign]
+    one = circuit.guard_connector(inner)
+    with override_settings(GATEWAY_BREAKER_LEAST=3, GATEWAY_BREAKER_PAUSE_S=1_000.0):
+        for _ in range(3):
+            payout = replace(asked, payment=uuid.uuid4())
+            with pytest.raises(OutcomeUnknownError):
+                one.submit(payout)
+            for _ in range(3):
+                with pytest.raises(VoidRefusedError):
+                    one.void(payout)
+        assert one.submit(replace(asked, payment=uuid.uuid4())).retryable_elsewhere
 
 
 def silent(asked: AcquirerRequest) -> AcquirerReply:

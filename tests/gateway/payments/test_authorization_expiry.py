@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from decimal import Decimal
+from uuid import UUID
 
 import pytest
 
 from gateway.core import clock
 from gateway.models import AuthorizationExpiry, AuthorizationRelease, Channel, Merchant, Payment, PaymentEvent, Status
-from gateway.payments import store
+from gateway.payments import authorization_expiry, store
 from gateway.payments.authorization_expiry import EXPIRY_RETRY_DELAY, RENEWAL_GRACE, expire_authorizations
 from gateway.payments.authorization_releases import RELEASE_RETENTION, RELEASE_SWEEP_TIMER, release_authorizations
 from gateway.payments.chain_amounts import Chain
@@ -199,6 +200,34 @@ def test_it_ends_once_although_two_look_at_it(shop: Shop) -> None:
     assert AuthorizationRelease.objects.filter(state="OPEN").count() >= 1
     assert release_authorizations() >= 1
     assert Payment.objects.filter(payment_type="RV").count() == 1
+
+
+def test_an_authorization_that_cannot_be_ended_keeps_no_other_waiting_and_is_looked_at_an_hour_later(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing, other = UUID(authorize(shop)), UUID(authorize(shop))
+    jump(11 * 86_400)
+    load = authorization_expiry.load_chain_members
+
+    def fail_for_one(chain: UUID) -> list[Payment]:
+        if chain == failing:
+            raise RuntimeError
+        return load(chain)
+
+    before = clock.merchant_now(Merchant.objects.get(pk=shop.merchant.pk))
+    with monkeypatch.context() as fault:
+        fault.setattr(authorization_expiry, "load_chain_members", fail_for_one)
+        assert expire_authorizations() == 1
+        assert expire_authorizations() == 0, "its hour is not over"
+    row = AuthorizationExpiry.objects.get()
+    assert row.authorization == failing
+    assert timedelta(0) <= row.due_at - before - EXPIRY_RETRY_DELAY < timedelta(minutes=1)
+    expired = PaymentEvent.objects.filter(event="expire").order_by("at")
+    assert list(expired.values_list("payment_id", flat=True)) == [other]
+    jump(3_700)
+    assert expire_authorizations() == 1
+    assert list(expired.values_list("payment_id", flat=True)) == [other, failing]
+    assert not AuthorizationExpiry.objects.exists()
 
 
 def test_what_was_captured_after_it_was_read_is_not_released(shop: Shop) -> None:

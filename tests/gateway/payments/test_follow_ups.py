@@ -409,19 +409,6 @@ def test_a_chain_is_found_by_its_own_merchant_and_channel_from_each_of_its_payme
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("reference", ["same", "other", "malformed"])
-def test_a_reference_in_the_body_names_the_payment_of_the_path(shop: Shop, reference: str) -> None:
-    paid, other = shop.api.pay().id, shop.api.pay().id
-    named = {"same": paid, "other": other, "malformed": "x" * 32}[reference]
-    found = shop.api.post(
-        f"/v1/payments/{paid}",
-        {"paymentType": "RF", "amount": "10.00", "currency": "EUR", "referenceUuid": named},
-    )
-    assert found.status == (200 if reference == "same" else 400), found
-    assert Payment.objects.filter(payment_type="RF").count() == (reference == "same")
-
-
-@pytest.mark.django_db
 @pytest.mark.parametrize(
     ("kind", "names"),
     [

@@ -35,6 +35,7 @@ from gateway.core import clock
 from gateway.models import AcquirerExchange, Notification, OpenPayment, Payment, PaymentEvent, Status
 from gateway.payments import outcomes, process, recovery, step_up, store
 from gateway.payments.states import LifecycleEvent
+from gateway.vault.sealing import VaultError
 from tests.support.client import payment as fields
 from tests.support.database import recover_at, until_somebody_waits_for_a_lock
 from tests.support.fixtures import Shop
@@ -407,6 +408,32 @@ def test_a_payment_that_fails_as_it_is_claimed_stops_no_other(
         assert recover(after_s=60) == recovery.RecoverySummary(claimed=2, settled=1)
     other.refresh_from_db()
     assert other.status == Status.APPROVED
+    assert recover(after_s=60).settled == 1
+    agree(acquirer)
+
+
+@pytest.mark.parametrize(
+    ("where", "fault", "asked"), [("build_inquiry", VaultError("shut"), 1), ("record_outcome", RuntimeError(), 2)]
+)
+def test_a_payment_that_cannot_be_asked_about_or_recorded_stops_no_other(
+    shop: Shop, acquirer: StubProcess, monkeypatch: pytest.MonkeyPatch, where: str, fault: Exception, asked: int
+) -> None:
+    """It stays in doubt, and is due again once its lease has run out: the vault's key may be back by then."""
+    failing, other = pay(shop, "silent_after"), pay(shop, "silent_after")
+    real = getattr(recovery, where)
+
+    def fail_for_one(payment: Payment, *more: Any) -> Any:
+        if payment.pk == failing.pk:
+            raise fault
+        return real(payment, *more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(recovery, where, fail_for_one)
+        assert recover(after_s=60) == recovery.RecoverySummary(claimed=2, settled=1)
+    assert len(acquirer.entries(kind="inquire")) == asked
+    failing.refresh_from_db()
+    other.refresh_from_db()
+    assert (failing.status, other.status) == (Status.IN_DOUBT, Status.APPROVED)
     assert recover(after_s=60).settled == 1
     agree(acquirer)
 

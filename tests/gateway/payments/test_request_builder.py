@@ -180,7 +180,7 @@ def test_a_job_needs_a_means_that_is_or_will_be_stored(
     more = {"stored": STORED} if stored else {}
     build(SENT | sent, **more)
     assert asked == []
-    build(SENT | sent | {"job.cron": "0 0 1 * *"}, **more)
+    build(SENT | sent | {"job.expression": "0 0 6 1 * ?"}, **more)
     assert asked == [storable]
 
 

@@ -475,9 +475,26 @@ def test_the_processors_time_to_answer_is_the_cases(
     sender.tell("charge.dispute.created", dispute["id"])
     cases.adopt_all_payments()
     case = Chargeback.objects.get()
-    assert case.due_at == datetime.combine(today + timedelta(days=left), day_time(17), UTC)
+    # The network's days count from the case, which may have been opened after midnight.
+    since = today if left < 12 else case.opened_at.date()
+    assert case.due_at == datetime.combine(since + timedelta(days=left), day_time(17), UTC)
     assert (case.scheme_reason, choose_next_stage("VISA", case.scheme_reason, case.stage)) == ("10.4", "ARBITRATION")
     assert "dispute" not in card_shop.api.read(case.pk.hex).body
+
+
+def test_evidence_is_taken_until_the_processors_time_where_no_17_00_is_left(
+    card_shop: Shop, processor: CardApi, sender: Sender
+) -> None:
+    """The processor told of it late: its last half hour is the merchant's."""
+    dispute = processor.dispute(intent_of(processor, pay(card_shop)), 9_200, "fraudulent", "needs_response")
+    due = clock.merchant_now(card_shop.merchant).replace(microsecond=0) + timedelta(minutes=30)
+    dispute["evidence_details"] = {"due_by": int(due.timestamp())}
+    sender.tell("charge.dispute.created", dispute["id"])
+    cases.adopt_all_payments()
+    case = Chargeback.objects.get()
+    assert case.opened_at < case.due_at <= due
+    cases.expire_overdue_cases()
+    assert Chargeback.objects.get().state == Chargeback.State.OPEN
 
 
 @pytest.mark.parametrize("details", [None, "10.4", {"card": None}, {"card": {"network_reason_code": "not a code!"}}])

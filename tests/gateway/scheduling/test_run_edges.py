@@ -17,7 +17,7 @@ from gateway.scheduling import job_plans, job_runs, job_timer
 from gateway.scheduling.models import Job, JobRun
 from tests.gateway.scheduling.test_runs import NO_MONEY, SILENT, charges, make_due, subscribe
 from tests.support.fixtures import Shop
-from tests.support.subscriptions import started, step, store_card
+from tests.support.subscriptions import lease_out, started, step, store_card
 
 pytestmark = pytest.mark.django_db
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -194,6 +194,45 @@ def test_every_try_of_a_run_is_remembered_in_order(shop: Shop) -> None:
 
 
 # --- claims -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("alone", [False, True])
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_job_that_fails_stops_no_other_and_is_due_again_after_its_lease(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, place: int, alone: bool
+) -> None:
+    jobs = [start(shop), start(shop)]
+    failing, run = jobs[place], job_runs.run_job
+    make_due(shop.merchant)
+    merchant = shop.merchant if alone else None
+
+    def fail_for_one(ident: UUID, sequence: int) -> bool:
+        if ident == failing.pk:
+            raise RuntimeError
+        return run(ident, sequence)
+
+    with monkeypatch.context() as fault:
+        fault.setattr(job_runs, "run_job", fail_for_one)
+        assert job_timer.run_due_jobs(merchant) == 1
+    assert [row.job_id for row in JobRun.objects.all()] == [jobs[1 - place].pk]
+    assert job_timer.run_due_jobs(merchant) == 0, "it is leased"
+    lease_out()
+    assert job_timer.run_due_jobs(merchant) == 1
+    assert (charges(), JobRun.objects.filter(job=failing).count()) == (2, 1)
+
+
+def test_a_tick_takes_up_no_more_rows_than_its_most_and_the_next_one_goes_on(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(3):
+        start(shop)
+    make_due(shop.merchant)
+    monkeypatch.setattr(job_timer, "JOB_CLAIM_SIZE", 1)
+    monkeypatch.setattr(job_timer, "MAX_JOBS_PER_TICK", 2)
+    assert job_timer.run_due_jobs(shop.merchant) == 2
+    assert charges() == 2
+    assert job_timer.run_due_jobs(shop.merchant) == 1
+    assert charges() == 3
 
 
 def set_due(shop: Shop, ahead: timedelta, back: list[int]) -> dict[int, UUID]:

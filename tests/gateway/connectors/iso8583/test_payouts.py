@@ -90,9 +90,11 @@ def test_a_person_enters_what_the_acquirer_says(
     (entry,) = AuditEntry.objects.filter(action="payout decided")
     assert (entry.subject_id, entry.after) == (str(Payment.objects.get(pk=paid).pk), {"paid": answer == "--paid"})
     shown = shop.api.read(paid)
-    words = shown.body["resultDetails"].get("ExtendedDescription", "")
+    words = shown.body.get("resultDetails", {}).get("ExtendedDescription", "")
     assert (shown.code, words) == (end[1], "" if answer == "--paid" else "The acquirer says that it was not paid out.")
-    page = signed_in(person("ann", Role.ADMINISTRATOR)).get(reverse("admin:gateway_payment_change", args=[paid]))
+    page = signed_in(person("ann", Role.MANAGER, shop.merchant)).get(
+        reverse("admin:gateway_payment_change", args=[paid])
+    )
     assert "was asked by a person" in page.content.decode()
     with pytest.raises(CommandError, match="not in doubt"):
         call_command("decide_payout", paid, answer)
