@@ -1,6 +1,6 @@
 """`python -m tests.running`: try all that docs/running.md says, with real processes on the loopback; prints a table.
 
-With --cluster: docs/running.md, Fail-over by Patroni, on machines of a network of its own; a quarter of an hour.
+With --cluster: docs/running.md, Fail-over by Patroni, on machines of a network of its own; five minutes and more.
 With --units: the systemd units, started by systemd in a container; some minutes.
 Without it takes some five minutes. Each stops everything that it started. Exit code 1 when something is not as
 it must be.
@@ -20,6 +20,7 @@ from tests.running.cluster_trials import CLUSTER_TRIALS, try_cluster
 from tests.running.live import a_live_start
 from tests.running.machines import is_inside, missing_tools, run_inside
 from tests.running.patroni import PROGRAMS, install_patroni, newest_binaries
+from tests.running.pgbackrest import BACKUPS
 from tests.running.servers import Cluster
 from tests.running.site import PROXIES, Site, chosen_proxy
 from tests.running.trials import TRIALS, Row, Stage, Trial
@@ -52,7 +53,7 @@ def main() -> int:
         sys.stdout.write(f"Skipped, systemd cannot be booted here: {why}\n")
         return 0
     if options.cluster:
-        if why := missing_for_cluster():
+        if why := missing_for_cluster(options.only):
             sys.stdout.write(f"Skipped, there can be no cluster here: {why}\n")
             return 0
         code = _run_cluster_inside(options.patroni)
@@ -117,9 +118,10 @@ def _run_cluster_inside(patroni: Path | None) -> int | None:
         return run_inside("tests.running", [*sys.argv[1:], "--patroni", str(programs)])
 
 
-def missing_for_cluster() -> str:
-    """Why --cluster cannot run here; empty when it can."""
-    return missing_tools(PROGRAMS) or ("" if newest_binaries() else "not installed: postgresql")
+def missing_for_cluster(only: str) -> str:
+    """Why --cluster cannot run here; empty when it can. ``only``: of the option."""
+    programs = (*PROGRAMS, "pgbackrest") if only in BACKUPS else PROGRAMS
+    return missing_tools(programs) or ("" if newest_binaries() else "not installed: postgresql")
 
 
 def _line(row: Row, markdown: bool) -> str:

@@ -21,7 +21,7 @@ from tests.running.machines import Machine
 from tests.running.servers import DATABASE, NAMES, eventually
 from tests.running.site import Process
 
-PROGRAMS: Final = ("etcd", "haproxy", "pgbackrest")
+PROGRAMS: Final = ("etcd", "haproxy")
 PATRONI: Final = Path(__file__).parents[2] / "docs/running/patroni.txt"
 PYTHON: Final = "/usr/bin/python3"
 """Debian's: the account that PostgreSQL runs as may not be able to read another."""

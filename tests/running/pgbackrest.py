@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import time
 from typing import Any, Final
@@ -31,6 +32,7 @@ def try_backups(cluster: PatroniCluster, speaker: Speaker) -> Row:
     # Every machine has its own file, and the command is one for all: it runs in the folder of the data.
     push = 'pgbackrest --config="$PWD/../pgbackrest.conf" --stanza=tollhouse archive-push %p'
     cluster.control("edit-config", "--force", "--set", f"postgresql.parameters.archive_command={push}")
+    cluster.control("reload", "--force", "tollhouse")
     first = _primary(cluster)
     _run(first, "stanza-create")
     eventually("the command for the archive", lambda: _ask_setting(first, "archive_command") == push)
@@ -98,6 +100,9 @@ def _configure(cluster: PatroniCluster, machine: DatabaseMachine, passphrase: st
         },
     )
     cluster.write(machine.folder / "pgbackrest.conf", text)
+    get = 'pgbackrest --config="$PWD/../pgbackrest.conf" --stanza=tollhouse archive-get %f "%p"'
+    own = machine.configuration.read_text(encoding="utf-8")
+    cluster.write(machine.configuration, re.sub(r"restore_command: .*", lambda _: f"restore_command: {get}", own))
 
 
 def _run(machine: DatabaseMachine, *words: str) -> str:

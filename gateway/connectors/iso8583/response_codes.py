@@ -27,7 +27,8 @@ DUPLICATE_MESSAGE: Final = "94"
 """On a repeat: the host knows the message, whether it granted it or not. On a first message: another message with these
 numbers is there, and the outcome of ours is unknown."""
 UNCLEAR_CODES: Final = frozenset({"09", "68", "94"})
-"""In progress, answer came too late, duplicate: not conclusive. The payment is in doubt, and is voided."""
+"""In progress, answer came too late, duplicate: not conclusive. The payment is in doubt, and is voided; a
+payout to a card waits for a person."""
 RETRYABLE_CODES: Final = frozenset({"90", "91", "92"})
 """Cut-off in process, issuer or switch inoperative, no route to the issuer: neither judged nor booked. 96 (system
 malfunction) and 06 (error) are not among them: a host that failed half-way may have asked the issuer."""
