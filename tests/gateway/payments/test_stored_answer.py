@@ -12,6 +12,7 @@ from gateway.payments.stored_answer import (
     EarlierDecline,
     HeldPart,
     PrivateFacts,
+    ReportedDispute,
     TokenUse,
     read_private_facts,
 )
@@ -39,6 +40,7 @@ WHOLE = PrivateFacts(
         valid_for_s=60.0,
         trace_number=7,
     ),
+    dispute=ReportedDispute(answer_by="2026-12-09T17:00:00+00:00", scheme_reason="10.4"),
 )
 """A fact that is new stands here, too: the tests say so."""
 NAMES = [one.name for one in fields(PrivateFacts)]
