@@ -214,7 +214,8 @@ class WebhookDeliveryAdmin(ReadOnlyPage):
             return back
         told = replay.preview_replay(selection)
         # What is shown is counted until now: what arrives meanwhile is not sent with it.
-        until = asked.until or selection.until.replace(microsecond=0) + timedelta(seconds=1)
+        counted = selection.until or clock.merchant_now(selection.merchant)
+        until = asked.until or counted.replace(microsecond=0) + timedelta(seconds=1)
         sent = fix_delivery_times(request.POST, replace(asked, until=until))
         kept = [(name, text) for name, text in sent if name != "state"]
         if request.POST.get("confirm") and told.events:
