@@ -61,8 +61,9 @@ def is_held(payment: Payment) -> bool:
 
 def was_held(payment: Payment | None) -> bool:
     """Whether a payment that holds no part any more, and is not approved, once held one."""
-    is_open = payment is not None and payment.status != Status.APPROVED and not is_held(payment)
-    return payment is not None and is_open and read_held_part(payment.answer) is not None
+    if payment is None or payment.status == Status.APPROVED or is_held(payment):
+        return False
+    return read_held_part(payment.answer) is not None
 
 
 def get_held_amount(payment: Payment) -> Money:

@@ -513,23 +513,26 @@ def complete_unless_recovered(
     if isinstance(outcome, Approved) and payment.status == Status.DECLINED:
         # The acquirer has moved money for a payment that the merchant knows as declined.
         log.error("approved_after_decline", payment=payment.id.hex, connector=asked["connector"])
-        if is_card_payout(payment):
-            # A person said that it was not paid. It was, and nothing takes it back.
+        if not is_card_payout(payment):
+            store.record_late_approval(payment, outcome, asked=asked, trace=origin.trace)
+            return
+        # A person said that it was not paid. It was, and nothing takes it back.
+        try:
             booked = Booked(reply=outcome.reply, at=outcome.at, duration_ms=outcome.duration_ms)
             store.complete_payment(payment, booked, trace=origin.trace)
-        else:
-            store.record_late_approval(payment, outcome, asked=asked, trace=origin.trace)
-    else:
-        store.record_exchange(
-            payment,
-            "submit",
-            outcome.reply.sent,
-            outcome.reply.received,
-            at=outcome.at,
-            duration_ms=outcome.duration_ms,
-            trace=origin.trace,
-            connector=asked["connector"],
-        )
+            return
+        except PaymentTransitionError:
+            payment.refresh_from_db()
+    store.record_exchange(
+        payment,
+        "submit",
+        outcome.reply.sent,
+        outcome.reply.received,
+        at=outcome.at,
+        duration_ms=outcome.duration_ms,
+        trace=origin.trace,
+        connector=asked["connector"],
+    )
 
 
 def _complete_during_recovery(payment: Payment, outcome: PaymentOutcome, complete: Callable[[], None]) -> bool:

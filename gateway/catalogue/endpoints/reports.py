@@ -23,7 +23,9 @@ _SUMS = "What each settlement of a period paid out, its sums by kind of record, 
 _RECORDS = "Every line of one settlement, under the API names of the reconciliation file's columns."
 
 
-def _endpoint(name: str, path: str, title: str, about: str, *structures: Structure) -> Endpoint:
+def _endpoint(
+    name: str, path: str, title: str, about: str, *structures: Structure, takes_test_mode: bool = True
+) -> Endpoint:
     return Endpoint(
         name=name,
         method="GET",
@@ -32,8 +34,8 @@ def _endpoint(name: str, path: str, title: str, about: str, *structures: Structu
         about=about,
         operation="report",
         scope="read",
-        structures=(REQUIRED_ENTITY, *structures, _TRYING),
-        rules=_RULES,
+        structures=(REQUIRED_ENTITY, *structures, *((_TRYING,) if takes_test_mode else ())),
+        rules=_RULES if takes_test_mode else (),
         answers=(200, 400, 401, 403, 404, 429) if "{id}" in path else (200, 400, 401, 403, 429),
     )
 
@@ -71,42 +73,31 @@ AGGREGATION_PAGE_ENDPOINT = _endpoint(
 )  # fmt: skip
 
 
-def _approval_endpoint(name: str, path: str, title: str, about: str, asked: Structure) -> Endpoint:
-    return Endpoint(
-        name=name,
-        method="GET",
-        path=path,
-        title=title,
-        about=about,
-        operation="report",
-        scope="read",
-        structures=(REQUIRED_ENTITY, asked),
-        answers=(200, 400, 401, 403, 429),
-    )
-
-
 _WATERFALL = "From what shoppers wanted to pay to what is settled: what is left at each step, what was lost, and why."
 _GAINS = "What would bring most: each way with the money lost, what it may bring, what was counted, and its switch."
-APPROVALS_ENDPOINT = _approval_endpoint(
+APPROVALS_ENDPOINT = _endpoint(
     "approvals",
     "/v1/reports/approvals",
     "Read approval rates",
     "How many attempts and purchases of a period were approved, with intervals of 95 %, as a whole or divided.",
     s.APPROVALS,
+    takes_test_mode=False,
 )
-APPROVAL_WATERFALL_ENDPOINT = _approval_endpoint(
+APPROVAL_WATERFALL_ENDPOINT = _endpoint(
     "approvals-waterfall",
     "/v1/reports/approvals/waterfall",
     "Read where money is lost",
     _WATERFALL,
     s.APPROVALS.without("groupBy"),
+    takes_test_mode=False,
 )
-APPROVAL_GAINS_ENDPOINT = _approval_endpoint(
+APPROVAL_GAINS_ENDPOINT = _endpoint(
     "approvals-gains",
     "/v1/reports/approvals/gains",
     "Read what would bring most",
     _GAINS,
     s.APPROVALS.without("groupBy"),
+    takes_test_mode=False,
 )
 
 REPORTS = (

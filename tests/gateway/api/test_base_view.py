@@ -141,7 +141,7 @@ def test_a_body_is_sent_as_it_is(coding: str, refused: str) -> None:
         ("application/json", b"a=b", "application/json"),
         ("multipart/form-data", b"a=b", "multipart/form-data"),
         ("text/html", b"a=b", "text/html"),
-        # A client that forgets the type of its JSON is told so; of a form a brace is a name.
+        # JSON without a Content-Type is refused as such; in a form a brace is part of a parameter's name.
         ("text/plain", b'{"a": 1}', "JSON"),
         ("", b"[1]", "JSON"),
         ("", b"<a/>", "JSON"),

@@ -184,7 +184,7 @@ def test_every_queue_has_an_age_and_the_database_answers(shop: Shop, boss: Clien
 
 
 def test_a_timer_says_in_the_readers_language_what_it_does(boss: Client) -> None:
-    """A name such as "bank days" is the word of the logs. So the page of ticks."""
+    """On the live board and on the page of ticks: the timer's name, such as "bank days", is for logs and commands."""
     boss.post("/admin/language", {"language": "de", "next": "/admin/"})
     sync_periodic_tasks()
     ticks = boss.get("/admin/django_celery_beat/periodictask/").content.decode()

@@ -13,9 +13,11 @@ from gateway.access import audit_log
 from gateway.connectors.port import AcquirerReply
 from gateway.core import clock
 from gateway.models import AcquirerExchange, AuditEntry, Notification, OpenPayment, Payment, Role, Status
+from gateway.payments import store
 from gateway.payments.outcomes import Approved
 from gateway.payments.payout_decisions import PayoutNotDecidableError, decide_payout
 from gateway.payments.process import complete_unless_recovered
+from gateway.payments.states import PaymentTransitionError
 from tests.support.fixtures import Shop
 from tests.support.iso_host import IsoHost, account_at_host
 from tests.support.office import person, signed_in
@@ -112,6 +114,32 @@ def test_what_is_no_payout_in_doubt_is_not_decided(shop: Shop, host: IsoHost) ->
     assert status(credit.id)[0] == "IN_DOUBT"
 
 
+def answer_late(paid: str) -> None:
+    """The approval reaches the worker that waited for it all the time."""
+    row = Payment.objects.select_related("merchant", "channel").get(pk=paid)
+    row.status, row.sequence = Status.STARTED, 1
+    reply = AcquirerReply(code=OK, approved=row.money, connector_tx_id=row.connector_tx_id, sent={"a": 1})
+    outcome = Approved(reply=reply, at=clock.real_now(), duration_ms=1)
+    complete_unless_recovered(row, outcome, SimpleNamespace(merchant=row.merchant, trace=None, idempotency=None))
+
+
+def test_a_late_approval_of_a_payout_that_moves_meanwhile_is_kept_as_an_exchange(
+    shop: Shop, host: IsoHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host.next("0200", "lost")
+    paid = pay_out(shop)
+    recover_after(120)
+    call_command("decide_payout", paid, "--not-paid")
+
+    def move_first(*_: object, **__: object) -> None:
+        raise PaymentTransitionError
+
+    monkeypatch.setattr(store, "complete_payment", move_first)
+    answer_late(paid)
+    assert status(paid) == ("DECLINED", "900.100.301")
+    assert AcquirerExchange.objects.filter(payment=paid, sent__contains={"a": 1}).count() == 1
+
+
 @pytest.mark.parametrize("is_decided", [False, True])
 def test_an_approval_that_comes_late_counts(shop: Shop, host: IsoHost, is_decided: bool) -> None:
     """Also after a person has said that it was not paid: the network has paid, and nothing takes it back."""
@@ -120,11 +148,7 @@ def test_an_approval_that_comes_late_counts(shop: Shop, host: IsoHost, is_decide
     recover_after(120)
     if is_decided:
         call_command("decide_payout", paid, "--not-paid")
-    row = Payment.objects.select_related("merchant", "channel").get(pk=paid)
-    row.status, row.sequence = Status.STARTED, 1  # as the worker knows it that waited for the answer
-    reply = AcquirerReply(code=OK, approved=row.money, connector_tx_id=row.connector_tx_id, sent={"a": 1})
-    outcome = Approved(reply=reply, at=clock.real_now(), duration_ms=1)
-    complete_unless_recovered(row, outcome, SimpleNamespace(merchant=row.merchant, trace=None, idempotency=None))
+    answer_late(paid)
     assert status(paid) == ("APPROVED", OK)
     recover_after(120)
     assert not OpenPayment.objects.exists()
