@@ -141,7 +141,7 @@ def plan_payments(
             due = PlannedPayment(
                 channel=channel, kind=following, code=LOADED_APPROVAL_CODE, cents=int(cents * part), card=card
             )
-            heapq.heappush(waiting, (number + draws.randint(1, max(1, count // 100)), ties, keys, due))
+            heapq.heappush(waiting, (number + draws.randint(1, max(1, min(count // 100, left))), ties, keys, due))
 
 
 class CopyBuffer:

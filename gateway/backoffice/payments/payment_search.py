@@ -34,6 +34,9 @@ MAX_SEARCHED_MERCHANTS: Final = 10_000
 """Merchants that one search by a search key covers."""
 MAX_SHARED_VALUE_ROWS: Final = 5_000
 """A value that many payments share is first searched among so many of the newest."""
+SHARED_VALUE_WINDOW: Final = timedelta(days=31)
+"""Where those do not fill a page, in the last so many days: the index payment_amount (BRIN) has the times, so that only
+these days are read of all that share it."""
 AMOUNT_SEARCH_WINDOW: Final = timedelta(days=366)
 """How far back an amount is searched if no dates are chosen."""
 MAX_RECENT_ROWS: Final = 20_000
@@ -227,17 +230,20 @@ def _find_by_shape(
     where = shape.where(asked.value, list_searched_merchants(scope, filters))
     if shape.recent_only:
         return _list_newest(scope, filters, place, size, since=_find_searched_start(scope, filters), also=where)
-    if (
-        shape.shared
-        and (since := _find_recent_start(_list_few_merchants(scope, filters), place, MAX_SHARED_VALUE_ROWS)) is not None
-    ):
-        newest = _list_newest(scope, filters, place, size, since=since, also=where)
-        if newest.after:
-            return newest
     rows = _select_shown().filter(scope.where()).filter(where).filter(filters.where())
     if place is not None:
         rows = rows.filter(place.time_condition())
-    found = list(rows.order_by("-created_at", "-id")[: size + 1])
+    rows = rows.order_by("-created_at", "-id")
+    found: list[Payment] = []
+    merchants = _list_few_merchants(scope, filters) if shape.shared else None
+    if shape.shared and (since := _find_recent_start(merchants, place, MAX_SHARED_VALUE_ROWS)) is not None:
+        newest = _list_newest(scope, filters, place, size, since=since, also=where)
+        if newest.after:
+            return newest
+        last = place.at if place is not None else clock.real_now()
+        found = list(rows.filter(created_at__gte=last - SHARED_VALUE_WINDOW)[: size + 1])
+    if len(found) <= size:
+        found = list(rows[: size + 1])
     cut = _build_page(found, size)
     return SearchPage(rows=cut.rows, after=cut.after, sure=shape.one and len(found) == 1)
 

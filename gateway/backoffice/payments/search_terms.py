@@ -310,7 +310,7 @@ SEARCH_SHAPES: Final[tuple[SearchShape, ...]] = (
     ),
     SearchShape(
         name="orderStart", about=lazy("the beginning of an order or invoice number"), example="order-47",
-        parse_value=_match_pattern(r"[^\0]{4,255}"), where=_by_reference_start, automatic=False,
+        parse_value=_match_pattern(r"[^\0]{4,255}"), where=_by_reference_start, automatic=False, shared=True,
     ),
     SearchShape(
         name="nameOnly", about=lazy("the name of a shopper or holder"), example="Jones", parse_value=_parse_name,

@@ -201,6 +201,38 @@ def test_an_amount_is_found_among_the_newest_and_behind_them(
     assert made[1] in found("47.11", from_="2000-01-01")
 
 
+@pytest.mark.parametrize("each_at_most", [20, 1])
+@pytest.mark.parametrize("text", [EMAIL, "1111", "orderStart:order-47"])
+def test_what_many_payments_share_is_found_through_all_windows(
+    monkeypatch: Any, shop: Shop, text: str, each_at_most: int
+) -> None:
+    """The newest, the days before them, and all others, page by page, without a gap or a repeat."""
+    monkeypatch.setattr(payment_search, "MAX_MERGED_MERCHANTS", each_at_most)
+    monkeypatch.setattr(payment_search, "MAX_SHARED_VALUE_ROWS", 3)
+    days = (400, 90, 45, 44, 20, 10, 9, 8, 7, 2, 1, 0)
+    made = []
+    for number, back in enumerate(days):
+        shared = {
+            "card__number": "4111111111111111",
+            "customer__email": EMAIL,
+            "customer__givenName": "Jane",
+            "customer__surname": "Jones",
+            "merchantTransactionId": f"order-47{number}",
+        }
+        other = {"merchantTransactionId": f"other-47{number}"}
+        made.append(shop.api.pay(amount="1.00", **(other if back == 9 else shared)).id)
+        Payment.objects.filter(pk=made[-1]).update(created_at=clock.real_now() - timedelta(days=back))
+    wanted = [ident for ident, back in zip(made, days, strict=True) if back != 9][::-1]
+    seen: list[str] = []
+    after, pages = "", 0
+    while pages == 0 or after:
+        page = payment_search.find_payments_page(
+            FULL_ACCESS, parse_search_term(text), parse_payment_filters({})[0], after=after, size=2
+        )
+        seen, after, pages = seen + ids(page), page.after, pages + 1
+    assert seen == wanted
+
+
 FILTERS = {
     "status": "DECLINED", "type": "RF", "brand": "MASTER", "method": "CC", "currency": "EUR", "mode": "INTERNAL",
     "family": "rejected-bank", "code": "000.100.110", "least": "40", "most": "50.00",
