@@ -21,6 +21,7 @@ from config.launcher.var_folder import PROJECT_ROOT
 from tests.running.books import compare
 from tests.running.clients import Load, Speaker
 from tests.running.files import EXAMPLES
+from tests.running.patroni_unit import INSTALLED_PATRONI, install_relocatable, missing_for_patroni, patroni_starts
 from tests.running.servers import DATABASE, Cluster, eventually
 from tests.running.site import Site
 from tests.running.trials import Row, told
@@ -86,11 +87,16 @@ def try_units(folder: Path) -> Iterator[Row]:
     lock = str(sources / "requirements.lock")
     _run(uv, "pip", "install", "--quiet", "--python", python, "--require-hashes", "-r", lock)
     _run("chmod", "-R", "go+rX", str(sources))
+    patroni = folder / "patroni"
+    patroni.mkdir()
+    if not missing_for_patroni():
+        install_relocatable(uv, DEBIAN_PYTHON, patroni)
     unit = folder / "trial.service"
     unit.write_text(TRIAL)
     boot = [
         "systemd-nspawn", "--quiet", f"--directory={folder}/root", "--private-network", "--register=no", "--keep-unit",
         "--link-journal=no", "--machine=tollhouse-trial", "--console=pipe", f"--bind-ro={sources}:{INSTALLED}",
+        f"--bind-ro={patroni}:{INSTALLED_PATRONI}",
         f"--bind={result}:{RESULT}", f"--bind-ro={unit}:/etc/systemd/system/trial.service",
         "--boot", "--", "--unit=trial.service",
     ]  # fmt: skip
@@ -318,9 +324,13 @@ def nothing_was_denied(own: Installation) -> Iterator[Row]:
     )
 
 
+def debian_patroni(_own: Installation) -> Iterator[Row]:
+    yield from patroni_starts(find_documented("install -D -m 0644 docs/running/systemd/patroni-program.conf"))
+
+
 TRIALS: Final = (
     they_start, what_they_may, they_come_back, they_end_in_order, unsafe_settings_do_not_start, without_a_broker,
-    nothing_was_denied,
+    nothing_was_denied, debian_patroni,
 )  # fmt: skip
 
 
