@@ -341,7 +341,9 @@ def _find_recent_start(merchants: Sequence[UUID] | None, place: PageCursor | Non
     if merchants is None:
         if place is not None:
             rows = Payment.objects.filter(pk__lt=place.id)
-        return rows.order_by("-id").values_list("created_at", flat=True)[count : count + 1].first()
+        # The index on ids alone is walked, and one row read.
+        last = rows.order_by("-id").values("pk")[count : count + 1]
+        return Payment.objects.filter(pk=models.Subquery(last)).values_list("created_at", flat=True).first()
     found = [
         rows.filter(merchant=merchant)
         .order_by("-created_at")
