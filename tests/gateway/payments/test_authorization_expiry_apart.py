@@ -11,6 +11,7 @@ from uuid import UUID
 import pytest
 
 from gateway.core import clock
+from gateway.db.statement import execute_sql
 from gateway.models import AuthorizationExpiry, Channel, Merchant, Payment, Status
 from gateway.payments import authorization_expiry
 from gateway.payments.authorization_expiry import (
@@ -260,7 +261,9 @@ def test_the_next_end_is_the_merchants_own_earliest(ends: dict[str, Merchant], s
     for merchant in ends.values():
         assert find_next_expiry(merchant) == END + merchant.clock_offset
     assert find_next_expiry(stranger.merchant) is None
-    assert (TIMER.run, TIMER.next_at) == (expire_authorizations, find_next_expiry)
+    assert (TIMER.run, TIMER.next_at, TIMER.every_s) == (expire_authorizations, find_next_expiry, 5)
+    [[earliest]] = execute_sql(TIMER.earliest_due, {})
+    assert earliest == END - 10 * DAY
 
 
 def test_how_late_captures_are_taken_is_the_channels_own_word(shop: Shop) -> None:
