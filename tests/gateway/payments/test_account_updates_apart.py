@@ -22,7 +22,7 @@ from gateway.payments.account_update_batch import ANSWER_LIMIT, FILE_RETRIES, UP
 from gateway.payments.account_updates import MAX_ANSWER_TRIES, UPDATER_PAUSE_S
 from gateway.vault.sealing import current_vault
 from tests.gateway.payments.test_account_updates import NEW_NUMBER, PLAIN, charge, store
-from tests.support.account_updater import Updater
+from tests.support.account_updater import Places, Updater
 from tests.support.fixtures import Shop
 
 pytestmark = pytest.mark.django_db
@@ -184,8 +184,8 @@ def test_what_is_not_asked_about_leaves_no_question_and_no_pause(
     if why == "an unreadable number":
         owner.means_sealed = b"broken"
     if why == "all places taken":
-        monkeypatch.setattr(account_updates, "_places", threading.BoundedSemaphore(1))
-        account_updates._places.acquire()
+        monkeypatch.setattr(account_updates, "_places", Places(1))
+        account_updates._places.acquire(blocking=False)
     assert account_updates.refresh_stored_card(owner) is owner
     assert (updater.questions, AccountUpdate.objects.exists()) == ([], False)
     assert account_updates._pause.is_on() is (why == "pause")
@@ -265,7 +265,9 @@ def test_a_pause_ends_after_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
         assert pause.is_on() is is_on
     pause.begin()
     pause.end()
+    at = 0.5
     assert not pause.is_on()
+    assert not account_updates._Pause().is_on(), "on a machine that has just begun"
 
 
 @pytest.mark.parametrize(
@@ -276,16 +278,14 @@ def test_a_foreign_faults_text_is_not_told(fault: Exception, text: str) -> None:
 
 
 @pytest.fixture
-def one_place(monkeypatch: pytest.MonkeyPatch) -> threading.BoundedSemaphore:
-    place = threading.BoundedSemaphore(1)
+def one_place(monkeypatch: pytest.MonkeyPatch) -> Places:
+    place = Places(1)
     monkeypatch.setattr(account_updates, "_places", place)
     return place
 
 
 @pytest.mark.parametrize("said", [NO_CHANGE, ValueError("broken")], ids=["an answer", "a fault"])
-def test_a_question_gives_its_place_back(
-    updating: Shop, one_place: threading.BoundedSemaphore, said: CardUpdate | Exception
-) -> None:
+def test_a_question_gives_its_place_back(updating: Shop, one_place: Places, said: CardUpdate | Exception) -> None:
     for _ in range(2):
         if isinstance(said, Exception):
             with pytest.raises(ValueError, match="broken"):
@@ -296,7 +296,7 @@ def test_a_question_gives_its_place_back(
         one_place.release()
 
 
-def test_a_question_that_hangs_keeps_its_place_until_it_ends(one_place: threading.BoundedSemaphore) -> None:
+def test_a_question_that_hangs_keeps_its_place_until_it_ends(one_place: Places) -> None:
     released, ended = threading.Event(), threading.Event()
 
     class Hanging(Updater):
@@ -314,7 +314,7 @@ def test_a_question_that_hangs_keeps_its_place_until_it_ends(one_place: threadin
 
 
 def test_without_a_thread_nothing_is_asked_and_the_place_is_free(
-    one_place: threading.BoundedSemaphore, monkeypatch: pytest.MonkeyPatch
+    one_place: Places, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
