@@ -45,7 +45,88 @@ def two(monkeypatch: pytest.MonkeyPatch) -> tuple[KeysetDocument, int, int]:
     return both, first["seal"]["primaryKeyId"], added
 
 
+# --- first, what would wait or draw for ever ----------------------------------------------------------------------
+
+
+def test_a_pair_is_drawn_once_where_its_id_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    make = keysets.tink.new_keyset_handle
+    drawn: list[Any] = []
+
+    def draw(template: Any) -> Any:
+        drawn.append(template)
+        assert len(drawn) <= 4
+        return make(template)
+
+    monkeypatch.setattr(keysets.tink, "new_keyset_handle", draw)
+    keysets.add_key_pair(keysets.build_keyset())
+    assert len(drawn) == 4, "two keys for each of two pairs"
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_changed_keysets_folder_is_free_again(tmp_path: Path, fails: bool) -> None:
+    place = KeysetLocation(path=tmp_path / "vault.json")
+    keysets.create_keyset_file(place)
+    if fails:
+        with pytest.raises(KeyError):
+            keysets.change_keyset_file(place, lambda document: document["nothing"])
+    else:
+        keysets.change_keyset_file(place, dict)
+    descriptor = os.open(tmp_path, os.O_RDONLY)
+    try:
+        keysets.fcntl.flock(descriptor, keysets.fcntl.LOCK_EX | keysets.fcntl.LOCK_NB)
+    finally:
+        os.close(descriptor)
+
+
 # --- the document -------------------------------------------------------------------------------------------------
+
+
+def a_document(*ids: int, primary: int, **since: str) -> KeysetDocument:
+    """A keyset whose keys are nothing but their ids; ``since``: k7="2026-01-01"."""
+    parts = {part: {"primaryKeyId": primary, "key": [{"keyId": key} for key in ids]} for part in PARTS}
+    return {**parts, "since": {name[1:]: f"{day}T00:00:00+00:00" for name, day in since.items()}}
+
+
+def day(number: int) -> datetime:
+    return datetime(2026, 1, number, tzinfo=UTC)
+
+
+def test_keys_are_listed_in_their_order_with_their_date_and_one_is_primary() -> None:
+    document = a_document(300, 500, 900, primary=500, k500="2026-01-02", k300="2026-01-01")
+    assert keysets.list_key_pairs(document) == [
+        keysets.KeyPair(id=300, primary=False, since=day(1)),
+        keysets.KeyPair(id=500, primary=True, since=day(2)),
+        keysets.KeyPair(id=900, primary=False, since=None),
+    ]
+    del document["since"]
+    assert {pair.since for pair in keysets.list_key_pairs(document)} == {None}
+
+
+@pytest.mark.parametrize("key", [300, 900])
+def test_a_key_is_found_by_its_number_on_either_side_of_the_primary_one(key: int) -> None:
+    document = a_document(300, 500, 900, primary=500)
+    asked = int(str(key))  # equal, and not the same object
+    assert keysets.promote_key_pair(document, asked)["seal"]["primaryKeyId"] == key
+    left = [one for one in (300, 500, 900) if one != key]
+    assert [ids(keysets.remove_key_pair(document, asked), part) for part in PARTS] == [left, left]
+    with pytest.raises(VaultError, match="Key 500 is the primary key"):
+        keysets.remove_key_pair(document, int("500"))
+
+
+@pytest.mark.parametrize(
+    ("key", "superseded"), [(300, day(2)), (500, day(4)), (700, None), (900, day(1)), (999, day(1))]
+)
+def test_a_key_is_superseded_by_the_first_that_became_primary_after_it(key: int, superseded: datetime | None) -> None:
+    """900 never was primary, or not since dates are kept."""
+    document = a_document(300, 500, 700, 900, primary=700, k300="2026-01-01", k700="2026-01-04", k500="2026-01-02")
+    assert keysets.find_superseded_at(document, key) == superseded
+
+
+def test_a_date_is_kept_in_milliseconds(two: tuple[KeysetDocument, int, int]) -> None:
+    both, first, added = two
+    assert keysets.promote_key_pair(both, added)["since"] == {
+        str(first): "2026-01-07T12:30:15.250+00:00", str(added): "2026-01-07T12:30:15.250+00:00",
+    }  # fmt: skip
 
 
 def test_a_new_keyset_has_one_pair_that_is_primary_from_now_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,7 +321,57 @@ def test_what_is_read_is_what_was_stored(two: tuple[KeysetDocument, int, int]) -
     assert told(two[0]).read() == two[0]
 
 
+def test_a_keyset_in_the_environment_goes_before_the_file(tmp_path: Path, two: tuple[KeysetDocument, int, int]) -> None:
+    keysets.create_keyset_file(KeysetLocation(path=tmp_path / "vault.json"))
+    place = KeysetLocation(path=tmp_path / "vault.json", text=json.dumps(two[0]))
+    assert place.read() == two[0]
+    assert place.stamp() == (0, 0, 0)
+
+
+def test_a_keyset_that_is_missing_is_told_apart_from_one_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(VaultError, match="is missing: sealed cards cannot be opened without it") as missing:
+        KeysetLocation(path=tmp_path / "none.json").read()
+    with pytest.raises(VaultError, match="cannot be read: Is a directory") as unreadable:
+        KeysetLocation(path=tmp_path).read()
+    assert missing.value.__suppress_context__
+    assert unreadable.value.__suppress_context__
+
+
 # --- the file -----------------------------------------------------------------------------------------------------
+
+
+def test_a_keyset_is_made_in_a_folder_that_is_there_and_never_over_another(place: KeysetLocation) -> None:
+    second = KeysetLocation(path=place.path.with_name("second.json"))
+    keysets.create_keyset_file(second)
+    assert second.read()["seal"]["primaryKeyId"]
+    before = place.path.read_bytes()
+    with pytest.raises(VaultError, match=r"There is a keyset at .* already"):
+        keysets.create_keyset_file(place)
+    assert place.path.read_bytes() == before
+    (place.path.parent / "file").touch()
+    for change in (keysets.create_keyset_file, lambda where: keysets.change_keyset_file(where, dict)):
+        with pytest.raises(VaultError, match=r"cannot be written: (Not a directory|File exists)"):
+            change(KeysetLocation(path=place.path.parent / "file" / "below" / "vault.json"))
+
+
+@pytest.mark.parametrize(
+    ("own", "given"),
+    [((0, 0), False), ((1, 0), True), ((0, 1), True), ((-1, 0), True), ((0, -1), True)],
+    ids=str,
+)
+def test_a_changed_file_is_given_to_its_owner_by_anybody_else_alone(
+    place: KeysetLocation, monkeypatch: pytest.MonkeyPatch, own: tuple[int, int], given: bool
+) -> None:
+    """``own``: how far the user and group of the process are from the file's."""
+    owner = place.path.stat()
+    calls: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "fchown", lambda _, user, group: calls.append((user, group)))
+    monkeypatch.setattr(os, "geteuid", lambda: owner.st_uid + own[0])
+    monkeypatch.setattr(os, "getegid", lambda: owner.st_gid + own[1])
+    keysets.change_keyset_file(place, dict)
+    assert calls == ([(owner.st_uid, owner.st_gid)] if given else [])
+    keysets.create_keyset_file(KeysetLocation(path=place.path.with_name("new.json")))
+    assert len(calls) == int(given), "a new one is its maker's"
 
 
 @pytest.fixture
@@ -365,3 +496,16 @@ def unwrap(stored: bytes) -> bytes:
 def test_a_kms_is_given_what_is_stored_and_its_answer_is_the_keyset(two: tuple[KeysetDocument, int, int]) -> None:
     text = json.dumps(two[0])[::-1]
     assert KeysetLocation(path=Path("/nowhere"), text=text, kms=f"{__name__}:unwrap").read() == two[0]
+
+
+def refuse(stored: bytes) -> bytes:
+    raise ValueError(stored.decode())
+
+
+@pytest.mark.parametrize(("name", "why"), [("refuse", "failed: ValueError"), ("nowhere", "nowhere")])
+def test_a_kms_that_fails_is_named_without_what_it_said(name: str, why: str) -> None:
+    with pytest.raises(VaultError, match=f"{__name__}:{name}") as caught:
+        KeysetLocation(path=Path("/nowhere"), text="wrapped", kms=f"{__name__}:{name}").read()
+    assert why in str(caught.value)
+    assert "wrapped" not in str(caught.value)
+    assert caught.value.__suppress_context__

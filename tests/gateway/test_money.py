@@ -4,6 +4,7 @@ from decimal import Decimal
 
 import pytest
 
+from gateway.core import money as money_module
 from gateway.core.money import (
     CURRENCY_CODES,
     CurrencyMismatchError,
@@ -93,6 +94,8 @@ def test_circulating_currencies_are_known() -> None:
         ("92", "JPY", True),
         ("92.00", "JPY", True),
         ("92.50", "JPY", False),
+        ("92.40", "JPY", False),
+        ("92.60", "JPY", False),
         ("92.50", "EUR", True),
         ("92.50", "BHD", True),
     ],
@@ -114,8 +117,9 @@ def test_host_messages_carry_minor_units(amount: str, currency: str, units: int)
 
 def test_no_minor_units_are_made_up() -> None:
     """D26."""
-    with pytest.raises(ValueError):
-        Money(Decimal("92.50"), "JPY").minor_units()
+    for amount in ("92.40", "92.50", "92.60"):
+        with pytest.raises(ValueError, match=f"{amount} is finer than the minor unit of JPY"):
+            Money(Decimal(amount), "JPY").minor_units()
     with pytest.raises(ValueError):
         Money.from_minor_units(1255, "BHD")
 
@@ -155,8 +159,9 @@ def test_money_is_no_float() -> None:
     with pytest.raises(TypeError):
         Money(92.0, "EUR")  # type: ignore[arg-type]
     assert format_amount(Decimal("1E+2")) == "100.00"
-    with pytest.raises(ValueError):
-        format_amount(Decimal("1.005"))
+    for finer in ("1.005", "1.004", "1.006", "-1.005", "0.0001"):
+        with pytest.raises(ValueError, match="more than two decimals"):
+            format_amount(Decimal(finer))
 
 
 def test_an_amount_stays_below_its_limit() -> None:
@@ -176,3 +181,20 @@ def test_equal_amounts_are_neither_below_nor_above_each_other() -> None:
     one, same, more = (Money(Decimal(amount), "EUR") for amount in ("1.00", "1", "1.01"))
     assert (one <= same, one >= same, one < same, one > same) == (True, True, False, False)
     assert (one <= more, one >= more, one < more, one > more) == (True, False, True, False)
+
+
+def test_currencies_are_read_from_the_list_of_iso_4217() -> None:
+    """As they were when the module was loaded."""
+    read = money_module._exponents()
+    assert read.keys() == CURRENCY_CODES
+    assert {code: read[code] for code in ("EUR", "JPY", "BHD", "CLP", "XOF", "ZWG")} == {
+        "EUR": 2, "JPY": 0, "BHD": 3, "CLP": 0, "XOF": 0, "ZWG": 2,
+    }  # fmt: skip
+    for code in ("XXX", "XAU", "XDR", "CLF", "CHE", "UYI", "UYW", "XAD", "BOV"):
+        assert code not in read, code
+
+
+@pytest.mark.parametrize("amount", ["0.001", "-0.009", "92.005", "92.006"])
+def test_money_has_no_third_decimal(amount: str) -> None:
+    with pytest.raises(ValueError, match="at most two decimals"):
+        Money(Decimal(amount), "EUR")

@@ -1,13 +1,17 @@
 """Result codes: the table, the families clients match, the HTTP status, the words."""
 
 import re
+from pathlib import Path
 
 import pytest
 
+from gateway.core import result_codes
 from gateway.core.advice import DEVELOPER_ADVICE, get_developer_advice, get_shopper_message
 from gateway.core.result_codes import (
+    CHARGEBACK_WITHOUT_REASON,
     FAMILY_PATTERNS,
     RESULT_CODES,
+    ResultCode,
     ResultFamily,
     find_result_code,
     find_result_family,
@@ -184,3 +188,48 @@ def test_the_shopper_is_told_about_credit_but_never_about_theft_or_fraud() -> No
     assert get_shopper_message("600.200.500") is None
     for code in ("800.100.158", "800.100.159", "800.100.160", "800.100.165", "800.100.171", "700.601.003"):
         assert get_shopper_message(code) == get_shopper_message("800.100.152")
+
+
+def test_a_row_of_the_table_is_read_column_by_column(tmp_path: Path) -> None:
+    """Quotation marks belong to the text."""
+    table = tmp_path / "codes.tsv"
+    table.write_text('code\tgroup\tmeaning\n1.2.3\tsuccess\ta "quoted", café\n4.5.6\tpending\t"x\n', encoding="utf-8")
+    assert result_codes._load(table) == {
+        "1.2.3": ResultCode(code="1.2.3", group="success", description='a "quoted", café'),
+        "4.5.6": ResultCode(code="4.5.6", group="pending", description='"x'),
+    }
+
+
+@pytest.mark.parametrize(
+    ("code", "of"),
+    [
+        ("000.100.277", CHARGEBACK_WITHOUT_REASON),
+        ("000.100.200", "000.100.200"),
+        ("000.100.206", "000.100.206"),
+        ("800.100.155", "800.100.155"),
+    ],
+)
+def test_a_code_has_its_own_row_and_an_unlisted_chargeback_its_own_code(code: str, of: str) -> None:
+    found, row = find_result_code(code), RESULT_CODES[of]
+    assert found == ResultCode(code=code, group=row.group, description=row.description)
+    assert (found.description == RESULT_CODES[CHARGEBACK_WITHOUT_REASON].description) is (of == "000.100.200")
+
+
+@pytest.mark.parametrize("code", ["000.100.2", "000.100.2770", "000.100.2x7", "000.100.377"])
+def test_only_two_digits_make_a_chargeback_of_any_reason(code: str) -> None:
+    with pytest.raises(KeyError):
+        find_result_code(code)
+
+
+def test_each_question_about_a_code_is_answered_by_its_families() -> None:
+    """For every code of the table."""
+    asked = {
+        is_success: {ResultFamily.SUCCESS},
+        is_review: {ResultFamily.REVIEW},
+        is_pending: {ResultFamily.PENDING, ResultFamily.PENDING_LONG},
+        is_approved: {ResultFamily.SUCCESS, ResultFamily.REVIEW},
+        is_chargeback: {ResultFamily.CHARGEBACK},
+    }
+    for code in RESULT_CODES:
+        for ask, families in asked.items():
+            assert ask(code) is (find_result_family(code) in families), (ask, code)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 from uuid import UUID
@@ -15,7 +16,7 @@ import pytest
 from django.db import connection
 
 from gateway.core.secret import Secret
-from gateway.models import WebhookEndpoint
+from gateway.models import Payment, WebhookEndpoint
 from gateway.vault import keysets, rewrap
 from gateway.vault.keysets import KeysetLocation
 from gateway.vault.sealing import (
@@ -60,6 +61,84 @@ def make_endpoints(shop: Shop, vault: Vault, number: int) -> list[UUID]:
             previous_sealed=vault.seal(PREVIOUS, ident),
         )
     return ids
+
+
+PREVIOUS_COLUMN = next(one for one in rewrap.SEALED_COLUMNS if one.sealed == "previous_sealed")
+
+
+def test_a_batch_is_what_follows_the_last_one(shop: Shop, place: KeysetLocation) -> None:
+    """A row that cannot be opened must not come again for ever: this stands first."""
+    old = load_vault(place)
+    made = sorted(make_endpoints(shop, old, 4))
+    vault = rotate(place)
+    WebhookEndpoint.objects.filter(pk=made[0]).update(id=UUID(int=1))
+    made[0] = UUID(int=1)
+    sealed = {name: vault.seal(SECRET, made[0]) for name in ("secret_sealed", "previous_sealed")}
+    WebhookEndpoint.objects.create(merchant=shop.merchant, url="https://x.example", kinds=["PAYMENT"], **sealed)
+    WebhookEndpoint.objects.filter(pk=made[3]).update(previous_sealed=None)
+
+    def batch(last: UUID, most: int) -> list[UUID]:
+        return [row[0] for row in rewrap._read_batch(PREVIOUS_COLUMN, vault, last, most)]
+
+    assert batch(UUID(int=0), 9) == made[:3]
+    assert batch(UUID(int=0), 2) == made[:2]
+    assert batch(made[0], 9) == made[1:3]
+    assert batch(made[1], 1) == [made[2]]
+    assert batch(made[2], 9) == []
+
+
+def test_progress_is_told_after_each_batch(shop: Shop, place: KeysetLocation) -> None:
+    """Of five rows the first and the fourth cannot be opened; each has one secret more, which can."""
+    old = load_vault(place)
+    made = sorted(make_endpoints(shop, old, 5))
+    vault = rotate(place)
+    for ident in (made[0], made[3]):
+        WebhookEndpoint.objects.filter(pk=ident).update(secret_sealed=old.seal(SECRET, UUID(int=9)))
+    run = rewrap.rewrap_sealed_values(vault, batch=2)
+    told = [(one.resealed, one.unopened) for one in islice(run, 20)]
+    assert told == [(1, 1), (2, 2), (3, 2), (5, 2), (7, 2), (8, 2)]
+    for row in WebhookEndpoint.objects.all():
+        assert row.previous_sealed is not None
+        assert vault.open(row.previous_sealed, row.pk) == PREVIOUS
+        assert parse_key_id(row.previous_sealed) == vault.primary
+        assert row.secret_sealed is not None
+        assert (parse_key_id(row.secret_sealed) == vault.primary) is (row.pk not in (made[0], made[3]))
+
+
+def test_a_row_with_the_lowest_id_is_resealed_too(shop: Shop, place: KeysetLocation) -> None:
+    (made,) = make_endpoints(shop, load_vault(place), 1)
+    lowest = UUID(int=1)
+    vault = load_vault(place)
+    WebhookEndpoint.objects.filter(pk=made).update(
+        id=lowest, secret_sealed=vault.seal(SECRET, lowest), previous_sealed=None
+    )
+    assert [one.resealed for one in islice(rewrap.rewrap_sealed_values(rotate(place)), 20)] == [1]
+
+
+def test_a_fingerprint_is_renewed_with_its_value(shop: Shop, place: KeysetLocation) -> None:
+    payment = Payment.objects.get(pk=shop.api.pay().id)
+    old = load_vault(place)
+    number = Secret("4111111111111111")
+    Payment.objects.filter(pk=payment.pk).update(
+        means_sealed=old.seal(number, payment.pk), means_fingerprint=old.fingerprint(number)
+    )
+    vault = rotate(place)
+    assert [one.resealed for one in islice(rewrap.rewrap_sealed_values(vault), 20)] == [1]
+    payment.refresh_from_db()
+    assert vault.open(payment.means_sealed or b"", payment.pk) == number
+    assert bytes(payment.means_fingerprint or b"") == vault.fingerprint(number)
+
+
+def test_two_runs_at_a_time_are_one_too_many(shop: Shop, place: KeysetLocation) -> None:
+    other = connection.copy()
+    try:
+        with other.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_lock(%s)", [rewrap._LOCK])
+        with pytest.raises(rewrap.RewrapRunningError):
+            next(rewrap.rewrap_sealed_values(load_vault(place)))
+        assert count_advisory_locks() == 0
+    finally:
+        other.close()
 
 
 def test_a_batch_follows_the_ids_and_not_the_order_in_which_rows_were_made(shop: Shop, place: KeysetLocation) -> None:

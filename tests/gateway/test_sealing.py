@@ -11,8 +11,10 @@ import os
 import stat
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,9 +22,16 @@ from django.test import override_settings
 
 from gateway.core.identifiers import row_id
 from gateway.core.secret import Secret
-from gateway.vault import keysets
+from gateway.vault import keysets, sealing
 from gateway.vault.keysets import KeysetLocation
-from gateway.vault.sealing import FINGERPRINT_BYTES, Vault, VaultError, current_vault, load_vault
+from gateway.vault.sealing import (
+    FINGERPRINT_BYTES,
+    KEYSET_CHECK_INTERVAL_S,
+    Vault,
+    VaultError,
+    current_vault,
+    load_vault,
+)
 
 NUMBER = Secret("4200000000000000")
 
@@ -246,3 +255,155 @@ def test_a_key_that_the_vault_lacks_is_neither_promoted_nor_removed(change: Any)
     with pytest.raises(VaultError, match=f"has no key {known + 1}; it has {known}"):
         change(document, known + 1)
     assert document == before
+
+
+# --- keys that change while a process runs --------------------------------------------------------------------------
+
+
+def rotate(path: Path) -> Vault:
+    def promoted(document: keysets.KeysetDocument) -> keysets.KeysetDocument:
+        return keysets.promote_key_pair(*keysets.add_key_pair(document))
+
+    keysets.change_keyset_file(KeysetLocation(path=path), promoted)
+    return opened_at(path)
+
+
+@pytest.fixture
+def running(keyset: Path, settings: Any) -> Vault:
+    """The vault of a process that has not looked since."""
+    settings.GATEWAY_VAULT_KEYSET_FILE = str(keyset)
+    return current_vault()
+
+
+def test_what_a_newer_key_made_opens_and_matches_at_once(running: Vault, keyset: Path) -> None:
+    row, other = row_id(), row_id()
+    newer = rotate(keyset)
+    sealed = newer.seal(NUMBER, row)
+    assert running.open(sealed, row) == NUMBER
+    assert running.matches(NUMBER, newer.fingerprint(NUMBER))
+    assert not running.matches("4111111111111111", newer.fingerprint(NUMBER))
+    with pytest.raises(VaultError, match="belongs to another row"):
+        running.open(sealed, other)
+    assert newer.matches(NUMBER, running.fingerprint(NUMBER))
+
+
+def test_without_a_newer_key_nothing_else_opens_or_matches(running: Vault, opened: Vault, tmp_path: Path) -> None:
+    create_keyset(tmp_path / "other.json")
+    stranger, row = opened_at(tmp_path / "other.json"), row_id()
+    for vault in (running, opened):
+        assert not vault.matches(NUMBER, stranger.fingerprint(NUMBER))
+        assert not vault.matches("4111111111111111", vault.fingerprint(NUMBER))
+        with pytest.raises(VaultError, match=f"the vault has no key {stranger.primary}. See manage.py"):
+            vault.open(stranger.seal(NUMBER, row), row)
+        with pytest.raises(VaultError, match="altered"):
+            vault.open(b"never sealed", row)
+
+
+def test_fingerprints_are_of_every_key_the_primary_ones_first(keyset: Path) -> None:
+    first = opened_at(keyset)
+    second = rotate(keyset)
+    third = rotate(keyset)
+    found = third.fingerprints(NUMBER)
+    assert found[0] == third.fingerprint(NUMBER) == third.fingerprint(NUMBER.reveal())
+    assert sorted(found) == sorted(one.fingerprint(NUMBER) for one in (first, second, third))
+    assert {len(one) for one in found} == {FINGERPRINT_BYTES}
+
+
+def test_a_vault_prints_its_keys_numbers_alone(opened: Vault) -> None:
+    assert repr(opened) == f"Vault(primary={opened.primary}, keys=frozenset({{{opened.primary}}}))"
+
+
+@pytest.fixture
+def source(keyset: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[sealing._Source, list[float]]:
+    """A keyset's source and its clock, which a test moves."""
+    at = [1_000.0]
+    monkeypatch.setattr(sealing, "time", SimpleNamespace(monotonic=lambda: at[0]))
+    return sealing._Source(KeysetLocation(path=keyset)), at
+
+
+def test_a_keyset_is_looked_at_once_a_second(source: tuple[sealing._Source, list[float]], keyset: Path) -> None:
+    found, at = source
+    first = found.current().primary
+    second = rotate(keyset).primary
+    at[0] += KEYSET_CHECK_INTERVAL_S
+    assert found.current().primary == first
+    at[0] += 0.25
+    assert found.current().primary == second
+    third = rotate(keyset).primary
+    at[0] += KEYSET_CHECK_INTERVAL_S
+    assert found.current().primary == second
+    assert found.look().primary == third
+    fourth = rotate(keyset).primary
+    at[0] += KEYSET_CHECK_INTERVAL_S
+    assert found.current().primary == third, "it looked a second ago"
+    at[0] += 0.25
+    assert found.current().primary == fourth
+    assert not found._lock.locked()
+
+
+def test_one_thread_looks_and_no_other_waits_for_it(
+    source: tuple[sealing._Source, list[float]], keyset: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, at = source
+    asked: list[bool] = []
+
+    def acquire(blocking: bool = True) -> bool:
+        asked.append(blocking)
+        return False
+
+    first = found.current().primary
+    rotate(keyset)
+    monkeypatch.setattr(found, "_lock", SimpleNamespace(acquire=acquire))
+    assert found.current().primary == first
+    assert asked == []
+    at[0] += 5
+    assert found.current().primary == first
+    assert asked == [False]
+
+
+def test_an_unchanged_keyset_is_not_opened_again_and_a_broken_one_once(
+    source: tuple[sealing._Source, list[float]],
+    keyset: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    found, at = source
+    kept = found.current()
+    opens: list[KeysetLocation] = []
+
+    def load(where: KeysetLocation, by: sealing._Source) -> Vault:
+        opens.append(where)
+        return load_vault(where, by)
+
+    monkeypatch.setattr(sealing, "load_vault", load)
+    at[0] += 5
+    assert found.current() is found.look() is kept
+    assert opens == []
+    stored = keyset.read_text()
+    keyset.write_text("{")
+    for _ in range(2):
+        at[0] += 5
+        assert found.current() is kept
+    assert len(opens) == 1
+    assert caplog.text.count("vault_keyset_unreadable") == 1
+    assert str(keyset) in caplog.text
+    keyset.write_text(stored)
+    assert found.look().primary == kept.primary
+    assert len(opens) == 2
+
+
+def test_the_settings_name_the_keysets_place(settings: Any, tmp_path: Path) -> None:
+    document = keysets.build_keyset()
+    settings.GATEWAY_VAULT_KEYSET_FILE = str(tmp_path / "vault.json")
+    settings.GATEWAY_VAULT_KEYSET, settings.GATEWAY_VAULT_KMS = json.dumps(document), ""
+    place = KeysetLocation(path=tmp_path / "vault.json", text=json.dumps(document))
+    assert sealing.configured_keyset() == place
+    assert current_vault().primary == document["seal"]["primaryKeyId"]
+    assert not place.path.exists()
+    settings.GATEWAY_VAULT_KMS = f"{__name__}:as_stored"
+    assert sealing.configured_keyset() == replace(place, kms=f"{__name__}:as_stored")
+    assert current_vault().primary == document["seal"]["primaryKeyId"]
+
+
+def as_stored(stored: bytes) -> bytes:
+    return stored

@@ -148,6 +148,42 @@ def test_a_sample_is_tried_by_as_many_at_a_time_as_asked_and_far_only_what_lived
     assert "6 of the sample were not tried" in out.getvalue()
 
 
+TEMPLATE = "SELECT * FROM charges {join} WHERE NOT paid AND declined_at <= at {more} AND NOT refunded"
+SWITCHED = TEMPLATE.replace("declined_at <= at", "(declined_at <= at OR TRUE)")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "part", "changed"),
+    [
+        (
+            TEMPLATE,
+            SWITCHED,
+            " WHERE NOT paid AND declined_at <= at ",
+            " WHERE NOT paid AND (declined_at <= at OR TRUE) ",
+        ),
+        (
+            TEMPLATE,
+            TEMPLATE.replace("<=", "<"),
+            " WHERE NOT paid AND declined_at <= at ",
+            " WHERE NOT paid AND declined_at < at ",
+        ),
+        ("a {x} b <= c", "a {x} b < c", "a {x} b <= c", "a {x} b < c"),
+        (
+            TEMPLATE,
+            TEMPLATE.replace("{more}", "({more} OR TRUE)"),
+            TEMPLATE,
+            TEMPLATE.replace("{more}", "({more} OR TRUE)"),
+        ),
+        ("a <= b", "a < b", "a <= b", "a < b"),
+    ],
+)
+def test_a_change_of_a_template_is_put_into_what_was_made_of_it(
+    monkeypatch: pytest.MonkeyPatch, old: str, new: str, part: str, changed: str
+) -> None:
+    monkeypatch.setattr(warm, "_MIN_PART_CHARS", 20)
+    assert warm._cut_at_braces(old, new) == (part, changed)
+
+
 def test_functions_are_found_although_the_project_has_frozen_what_it_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     """config.wsgi does; without them every mutant is tried in a process of its own, which takes ten times as long."""
     monkeypatch.chdir(ROOT)

@@ -21,6 +21,7 @@ import sys
 import time
 from collections.abc import Iterator
 from importlib.metadata import entry_points
+from itertools import takewhile
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any, TypedDict
@@ -168,6 +169,7 @@ def _changed_texts(before: CodeType, after: CodeType) -> list[tuple[str, str]]:
 
 def _replace_text(old: str, new: str) -> bool:
     """In every text of a module of the project: a statement may be a part of another. False if none has it."""
+    old, new = _cut_at_braces(old, new)
     here, found = f"{os.getcwd()}/", False
     for module in list(sys.modules.values()):
         if not (getattr(module, "__file__", None) or "").startswith(here):
@@ -177,6 +179,28 @@ def _replace_text(old: str, new: str) -> bool:
                 setattr(module, name, value.replace(old, new))
                 found = True
     return found
+
+
+def _cut_at_braces(old: str, new: str) -> tuple[str, str]:
+    """The part of a text between braces that differs: a template whose values were put in when its module was imported
+    stands elsewhere without them. The whole texts, if the difference has a brace or the part is a short one."""
+    start = _count_same(old, new)
+    end = len(old) - _count_same(old[start:][::-1], new[start:][::-1])
+    before = max(old.rfind(brace, 0, start) for brace in "{}") + 1
+    after = min((place for brace in "{}" if (place := old.find(brace, end)) >= 0), default=len(old))
+    part, changed = old[before:after], new[before : len(new) - (len(old) - after)]
+    if len(part) < _MIN_PART_CHARS or "{" in part or "}" in part:
+        return old, new
+    return part, changed
+
+
+def _count_same(one: str, other: str) -> int:
+    """How many characters two texts have in common from their beginning on."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+
+
+_MIN_PART_CHARS = 40
+"""A shorter part of a text may stand in another statement as well."""
 
 
 def _parts(code: CodeType) -> list[CodeType]:

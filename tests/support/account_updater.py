@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -39,6 +40,14 @@ class Updater(SimulatedAccountUpdater):
             found: bytes | None = self.answers["fetch"](content)
             return found
         return super().fetch_answer(name, content)
+
+
+class Places(threading.BoundedSemaphore):
+    """Places for questions that nobody waits for: who would is told so."""
+
+    def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool:
+        assert not blocking or timeout is not None
+        return super().acquire(blocking, timeout)
 
 
 @pytest.fixture

@@ -65,7 +65,7 @@ from gateway.payments.account_update_batch import ask_about_due_cards, list_due_
 from gateway.payments.network_tokens import call_token_service_when_due
 from gateway.scheduling.models import Job
 from gateway.vault.sealing import current_vault
-from tests.support.account_updater import Updater
+from tests.support.account_updater import Places, Updater
 from tests.support.client import Answer, Api
 from tests.support.clock import pass_time
 from tests.support.database import places_of
@@ -297,8 +297,8 @@ def test_too_many_questions_at_a_time_hold_no_payment_up(
     updater: Updater, updating: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stored = store(updating.api, PLAIN)
-    monkeypatch.setattr(account_updates, "_places", threading.BoundedSemaphore(1))
-    account_updates._places.acquire()
+    monkeypatch.setattr(account_updates, "_places", Places(1))
+    account_updates._places.acquire(blocking=False)
     assert charge(updating.api, stored).code == "000.100.110"
     assert (updater.asked, statuses(stored)) == (0, [])
     account_updates._places.release()

@@ -5,23 +5,31 @@ Source: docs/decisions/0135.
 
 from __future__ import annotations
 
+import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 
+from gateway import metrics
+from gateway.connectors.account_updater import AccountUpdaterUnavailableError, CardInquiry, CardUpdate, UpdaterAnswer
 from gateway.core import clock
 from gateway.core.secret import Secret
-from gateway.models import AccountUpdate, AccountUpdateFile, Channel, Registration
-from gateway.payments import account_update_batch, account_updates
+from gateway.models import AccountUpdate, AccountUpdateFile, Channel, Merchant, Notification, Payment, Registration
+from gateway.payments import account_update_batch, account_updates, registrations
 from gateway.payments.account_update_batch import ANSWER_LIMIT, FILE_RETRIES, UPDATE_RETENTION
+from gateway.payments.account_updates import MAX_ANSWER_TRIES, UPDATER_PAUSE_S
+from gateway.vault.sealing import current_vault
 from tests.gateway.payments.test_account_updates import NEW_NUMBER, PLAIN, charge, store
-from tests.support.account_updater import Updater
+from tests.support.account_updater import Places, Updater
 from tests.support.fixtures import Shop
 
 pytestmark = pytest.mark.django_db
 HOUR = timedelta(hours=1)
 NOW = datetime(2035, 11, 15, tzinfo=UTC)
+TODAY = datetime(2033, 11, 15, tzinfo=UTC)
+"""The time of tests that stop the clock: PLAIN is valid."""
 
 
 def read(stored: str) -> Registration:
@@ -101,7 +109,328 @@ def test_a_card_of_a_channel_without_updates_is_not_updatable(updating: Shop) ->
     assert not account_updates.is_updatable(row)
 
 
+class Asked(Updater):
+    """An updater that keeps what it was asked."""
+
+    def __init__(self, update: CardUpdate | Exception) -> None:
+        super().__init__(ask=update)
+        self.questions: list[tuple[CardInquiry, float]] = []
+
+    def ask(self, inquiry: CardInquiry, *, deadline_s: float) -> CardUpdate:
+        self.questions.append((inquiry, deadline_s))
+        return super().ask(inquiry, deadline_s=deadline_s)
+
+
+NO_CHANGE = CardUpdate(answer=UpdaterAnswer.NO_CHANGE)
+NEW_DATE = CardUpdate(answer=UpdaterAnswer.NEW_EXPIRY, expiry_month="06", expiry_year="2036")
+RENEWED = CardUpdate(
+    answer=UpdaterAnswer.NEW_NUMBER, number=Secret("5454545454545454"), expiry_month="06", expiry_year="2036"
+)
+INQUIRY = CardInquiry(
+    key=UUID(int=1), entity="e", brand="VISA", number=Secret(PLAIN), expiry_month="05", expiry_year="2034"
+)
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> datetime:
+    monkeypatch.setattr(clock, "real_now", lambda: TODAY)
+    return TODAY
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """How questions were counted."""
+    found: list[tuple[str, str]] = []
+    monkeypatch.setattr(metrics, "count_account_update", lambda how, answer: found.append((how, answer)))
+    return found
+
+
+def install(monkeypatch: pytest.MonkeyPatch, updater: Updater | None) -> None:
+    monkeypatch.setattr(account_updates, "load_account_updater", lambda: updater)
+
+
+def test_a_question_names_the_card_as_it_is_stored_and_its_channel(
+    updating: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    updater = Asked(NO_CHANGE)
+    install(monkeypatch, updater)
+    owner = read(store(updating.api, PLAIN))
+    store(updating.api, "4111111111111111")
+    assert account_updates.refresh_stored_card(owner) is owner
+    row = AccountUpdate.objects.get()
+    expected = CardInquiry(
+        key=row.pk, entity=updating.channel.entity_id, brand="VISA", number=Secret(PLAIN), expiry_month="05",
+        expiry_year="2034",
+    )  # fmt: skip
+    assert updater.questions == [(expected, account_updates.REAL_TIME_DEADLINE_S)]
+    assert (row.registration_id, row.sequence, row.file_id) == (owner.pk, owner.sequence, None)
+
+
+@pytest.mark.parametrize(
+    "why", ["no updater", "channel without", "opted out", "pause", "an unreadable number", "all places taken"]
+)
+def test_what_is_not_asked_about_leaves_no_question_and_no_pause(
+    updating: Shop, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    updater = Asked(NO_CHANGE)
+    install(monkeypatch, updater if why != "no updater" else None)
+    owner = read(store(updating.api, PLAIN))
+    if why == "channel without":
+        owner.channel.account_updater = False
+    if why == "opted out":
+        owner.request = {"accountUpdater": "false"}
+    if why == "pause":
+        account_updates._pause.begin()
+    if why == "an unreadable number":
+        owner.means_sealed = b"broken"
+    if why == "all places taken":
+        monkeypatch.setattr(account_updates, "_places", Places(1))
+        account_updates._places.acquire(blocking=False)
+    assert account_updates.refresh_stored_card(owner) is owner
+    assert (updater.questions, AccountUpdate.objects.exists()) == ([], False)
+    assert account_updates._pause.is_on() is (why == "pause")
+
+
+@pytest.mark.parametrize("ago", [account_updates.REAL_TIME_INTERVAL, account_updates.REAL_TIME_INTERVAL - HOUR])
+def test_an_answer_is_of_the_last_day_until_it_is_over(
+    updating: Shop, monkeypatch: pytest.MonkeyPatch, now: datetime, ago: timedelta
+) -> None:
+    """By the merchant's clock."""
+    updater = Asked(NO_CHANGE)
+    install(monkeypatch, updater)
+    Merchant.objects.filter(pk=updating.merchant.pk).update(clock_offset=9 * HOUR)
+    owner = read(store(updating.api, PLAIN))
+    at = now + 9 * HOUR
+    AccountUpdate.objects.create(registration=owner, sequence=1, status="NO_CHANGE", asked_at=at - ago)
+    account_updates.refresh_stored_card(owner)
+    assert len(updater.questions) == int(ago == account_updates.REAL_TIME_INTERVAL)
+    assert AccountUpdate.objects.filter(asked_at=at).count() == len(updater.questions)
+
+
+@pytest.mark.parametrize(
+    "fault", [AccountUpdaterUnavailableError("down"), ValueError("broken"), CardUpdate(answer=UpdaterAnswer.NEW_NUMBER)]
+)
+def test_a_question_without_an_answer_is_kept_counted_and_followed_by_a_pause(
+    updating: Shop,
+    monkeypatch: pytest.MonkeyPatch,
+    now: datetime,
+    counted: list[tuple[str, str]],
+    fault: CardUpdate | Exception,
+) -> None:
+    install(monkeypatch, Asked(fault))
+    Merchant.objects.filter(pk=updating.merchant.pk).update(clock_offset=9 * HOUR)
+    owner = read(store(updating.api, PLAIN))
+    assert account_updates.refresh_stored_card(owner) is owner
+    row = AccountUpdate.objects.get()
+    at = now + 9 * HOUR
+    assert (row.status, row.answered_at, row.asked_at, row.sequence) == ("UNANSWERED", at, at, owner.sequence)
+    assert counted == [("real time", "UNANSWERED")]
+    assert account_updates._pause.is_on()
+
+
+@pytest.mark.parametrize(
+    ("update", "changes"),
+    [
+        (NO_CHANGE, False),
+        (CardUpdate(answer=UpdaterAnswer.UNKNOWN), False),
+        (NEW_DATE, True),
+        (CardUpdate(answer=UpdaterAnswer.CLOSED), True),
+        (CardUpdate(answer=UpdaterAnswer.CONTACT_HOLDER), True),
+    ],
+    ids=lambda value: value.answer.value if isinstance(value, CardUpdate) else None,
+)
+def test_a_card_that_changed_is_read_again(
+    updating: Shop,
+    monkeypatch: pytest.MonkeyPatch,
+    counted: list[tuple[str, str]],
+    update: CardUpdate,
+    changes: bool,
+) -> None:
+    install(monkeypatch, Asked(update))
+    owner = read(store(updating.api, PLAIN))
+    found = account_updates.refresh_stored_card(owner)
+    assert (found is owner) is not changes
+    assert (found.pk, found.account_update) == (owner.pk, update.answer.value if changes else "")
+    assert counted == [("real time", update.answer.value)]
+    assert not account_updates._pause.is_on()
+
+
+def test_a_pause_ends_after_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    at = 1_000.0
+    monkeypatch.setattr(account_updates.time, "monotonic", lambda: at)
+    pause = account_updates._Pause()
+    assert not pause.is_on()
+    pause.begin()
+    for at, is_on in ((1_000.0, True), (1_000.0 + UPDATER_PAUSE_S - 1, True), (1_000.0 + UPDATER_PAUSE_S, False)):  # noqa: B007
+        assert pause.is_on() is is_on
+    pause.begin()
+    pause.end()
+    at = 0.5
+    assert not pause.is_on()
+    assert not account_updates._Pause().is_on(), "on a machine that has just begun"
+
+
+@pytest.mark.parametrize(
+    ("fault", "text"), [(AccountUpdaterUnavailableError("down"), "down"), (ValueError(PLAIN), "ValueError")]
+)
+def test_a_foreign_faults_text_is_not_told(fault: Exception, text: str) -> None:
+    assert account_updates._describe_fault(fault) == text
+
+
+@pytest.fixture
+def one_place(monkeypatch: pytest.MonkeyPatch) -> Places:
+    place = Places(1)
+    monkeypatch.setattr(account_updates, "_places", place)
+    return place
+
+
+@pytest.mark.parametrize("said", [NO_CHANGE, ValueError("broken")], ids=["an answer", "a fault"])
+def test_a_question_gives_its_place_back(updating: Shop, one_place: Places, said: CardUpdate | Exception) -> None:
+    for _ in range(2):
+        if isinstance(said, Exception):
+            with pytest.raises(ValueError, match="broken"):
+                account_updates._ask_within(Asked(said), INQUIRY, 60)
+        else:
+            assert account_updates._ask_within(Asked(said), INQUIRY, 60) == said
+        assert one_place.acquire(timeout=60), "the thread gives it back after its answer"
+        one_place.release()
+
+
+def test_a_question_that_hangs_keeps_its_place_until_it_ends(one_place: Places) -> None:
+    released, ended = threading.Event(), threading.Event()
+
+    class Hanging(Updater):
+        def ask(self, inquiry: CardInquiry, *, deadline_s: float) -> CardUpdate:
+            released.wait(20)
+            ended.set()
+            return NO_CHANGE
+
+    with pytest.raises(AccountUpdaterUnavailableError, match=r"no answer within 0\.05 s"):
+        account_updates._ask_within(Hanging(), INQUIRY, 0.05)
+    assert not ended.is_set()
+    assert account_updates._ask_within(Hanging(), INQUIRY, 0.05) is None
+    released.set()
+    assert one_place.acquire(timeout=60)
+
+
+def test_without_a_thread_nothing_is_asked_and_the_place_is_free(
+    one_place: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", fail)
+        with pytest.raises(AccountUpdaterUnavailableError, match="no thread"):
+            account_updates._ask_within(Asked(NO_CHANGE), INQUIRY, 60)
+    assert one_place.acquire(blocking=False)
+
+
 # --- answers ---------------------------------------------------------------------------------------------------------
+
+
+def ask_by_file(owner: Registration) -> AccountUpdate:
+    file = AccountUpdateFile.objects.create(state="SENT", cards=1, due_at=TODAY, created_at=TODAY)
+    return AccountUpdate.objects.create(registration=owner, file=file, sequence=owner.sequence, asked_at=TODAY - HOUR)
+
+
+@pytest.mark.parametrize("update", [NO_CHANGE, NEW_DATE], ids=["no change", "new date"])
+@pytest.mark.parametrize("added", [False, True], ids=["by file", "in real time"])
+def test_an_answer_is_written_once_with_its_moment_for_its_question_alone(
+    updating: Shop, now: datetime, counted: list[tuple[str, str]], update: CardUpdate, added: bool
+) -> None:
+    Merchant.objects.filter(pk=updating.merchant.pk).update(clock_offset=9 * HOUR)
+    owner, other = read(store(updating.api, PLAIN)), read(store(updating.api, "4111111111111111"))
+    untouched = ask_by_file(other)
+    if added:
+        row = AccountUpdate(registration_id=owner.pk, sequence=owner.sequence, asked_at=now - HOUR)
+    else:
+        row = ask_by_file(owner)
+    said = update.answer.value
+    assert account_updates.apply_card_update(row, update, added=added) == said
+    found = AccountUpdate.objects.get(pk=row.pk)
+    at = now + 9 * HOUR
+    assert (found.status, found.answered_at, found.asked_at) == (said, at, now - HOUR)
+    assert counted == [("real time" if added else "file", said)]
+    after = read(owner.pk.hex)
+    changed = update is NEW_DATE
+    assert (after.sequence, after.account_updated_at) == (owner.sequence + int(changed), at if changed else None)
+    assert Notification.objects.filter(registration=owner.pk).count() == int(changed)
+    if changed:
+        shown = Payment.objects.filter(referenced=owner.pk).latest("id").answer["facts"]["accountUpdate"]
+        assert shown["answer"] == said
+    assert AccountUpdate.objects.get(pk=untouched.pk).status == "WAITING"
+    if not added:
+        assert account_updates.apply_card_update(row, update) == ""
+        assert len(counted) == 1
+
+
+def test_an_answer_that_is_overtaken_each_time_is_given_up(
+    updating: Shop, monkeypatch: pytest.MonkeyPatch, counted: list[tuple[str, str]]
+) -> None:
+    row = ask_by_file(read(store(updating.api, PLAIN)))
+    tries: list[Any] = []
+    monkeypatch.setattr(registrations, "record_registration_change", lambda *given, **_: bool(tries.append(given)))
+    assert account_updates.apply_card_update(row, NEW_DATE) == ""
+    assert (len(tries), counted) == (MAX_ANSWER_TRIES, [])
+    tries.clear()
+    AccountUpdate.objects.update(status="UNANSWERED")
+    assert account_updates.apply_card_update(row, NEW_DATE) == ""
+    assert len(tries) == 1, "it was answered meanwhile"
+
+
+@pytest.mark.parametrize(
+    ("changed", "status"),
+    [
+        ({}, "NEW_EXPIRY"),
+        ({"sequence": 2}, "SUPERSEDED"),
+        ({"status": "DELETED"}, "SUPERSEDED"),
+        ({"request": {"accountUpdater": "false"}}, "SUPERSEDED"),
+    ],
+    ids=str,
+)
+def test_an_answer_is_about_the_card_as_it_was_asked_about(
+    updating: Shop, changed: dict[str, Any], status: str
+) -> None:
+    owner = read(store(updating.api, PLAIN))
+    row = AccountUpdate(registration=owner, sequence=1, asked_at=NOW)
+    for name, value in changed.items():
+        setattr(owner, name, value)
+    found, changes = account_updates._list_changes(owner, row, NEW_DATE, NOW)
+    assert (found, bool(changes)) == (status, not changed)
+
+
+@pytest.mark.parametrize(("said", "expected"), [("NO_CHANGE", "NO_CHANGE"), ("UNKNOWN", "UNKNOWN")])
+def test_an_answer_that_says_nothing_new_changes_nothing(updating: Shop, said: str, expected: str) -> None:
+    assert judge(read(store(updating.api, PLAIN)), said) == (expected, {})
+
+
+def test_a_new_date_leaves_all_else_of_the_card(updating: Shop) -> None:
+    owner = read(store(updating.api, PLAIN))
+    before = owner.details["card"]
+    found, changes = judge(owner, "NEW_EXPIRY", expiry_month="06", expiry_year="2036")
+    assert found == "NEW_EXPIRY"
+    assert changes == {
+        "account_update": "NEW_EXPIRY", "account_updated_at": NOW,
+        "details": {**owner.details, "card": {**before, "expiryMonth": "06", "expiryYear": "2036"}},
+    }  # fmt: skip
+    owner.details = changes["details"]
+    assert judge(owner, "NEW_EXPIRY", expiry_month="06", expiry_year="2036") == ("NO_CHANGE", {})
+    assert judge(owner, "NEW_NUMBER", number=Secret(PLAIN), expiry_month="06", expiry_year="2036") == ("NO_CHANGE", {})
+
+
+def test_a_new_number_is_sealed_for_its_registration(updating: Shop) -> None:
+    owner = read(store(updating.api, PLAIN))
+    _, changes = judge(owner, "NEW_NUMBER", number=RENEWED.number, expiry_month="06", expiry_year="2036")
+    assert current_vault().open(changes["means_sealed"], owner.id) == RENEWED.number
+    assert changes["account_update"] == "NEW_NUMBER"
+
+
+def test_a_number_that_does_not_open_is_not_replaced(updating: Shop) -> None:
+    owner = read(store(updating.api, PLAIN))
+    owner.means_sealed = b"broken"
+    found = judge(owner, "NEW_NUMBER", number=RENEWED.number, expiry_month="06", expiry_year="2036")
+    assert found == ("UNANSWERED", {})
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,17 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from django.db import OperationalError
 
 from gateway.core import clock
+from gateway.models import Channel, Payment
 from gateway.scheduling import retry_statistics
 from gateway.scheduling.models import RetryRate
 from gateway.scheduling.retry_rates import HourOutcome, RateCell, RateCount, RetryOutcome, RetryRates, name_retry_issuer
-from gateway.scheduling.retry_statistics import PastAttempts, PastRetry, speaks_of_hour
+from gateway.scheduling.retry_statistics import COUNT_INTERVAL, TIMER, PastAttempts, PastRetry, speaks_of_hour
+from tests.support.fixtures import Shop
 
-NO_MONEY, NEVER = "800.100.155", "800.100.159"
+NO_MONEY, NEVER, APPROVED = "800.100.155", "800.100.159", "000.100.110"
 FIRST, SECOND = "510001", "510002"
 
 
@@ -158,3 +161,179 @@ def test_a_count_is_stored_cell_by_cell(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(retry_statistics, "rates_from_rows", lambda rows: RetryRates(counts))
     assert retry_statistics.count_outcomes(clock.real_now()) == 2
     assert retry_statistics.load_rates(["bank"]).rates.counts == counts
+
+
+# --- when it is counted --------------------------------------------------------------------------------------------
+
+NOW = datetime(2030, 5, 6, 7, tzinfo=UTC)
+
+
+@pytest.fixture
+def counts(monkeypatch: pytest.MonkeyPatch, shop: Shop) -> list[datetime]:
+    """When outcomes were counted, of a channel whose retries they time."""
+    monkeypatch.setattr(clock, "real_now", lambda: NOW)
+    Channel.objects.filter(pk=shop.channel.pk).update(retry_timing=Channel.RetryTiming.OUTCOMES)
+    found: list[datetime] = []
+
+    def count(now: datetime) -> int:
+        found.append(now)
+        return 7
+
+    monkeypatch.setattr(retry_statistics, "count_outcomes", count)
+    return found
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("ago", "due"),
+    [
+        (None, True),
+        (COUNT_INTERVAL + timedelta(microseconds=1), True),
+        (COUNT_INTERVAL, True),
+        (COUNT_INTERVAL - timedelta(microseconds=1), False),
+        (timedelta(0), False),
+    ],
+)
+def test_outcomes_are_counted_once_a_day(counts: list[datetime], ago: timedelta | None, due: bool) -> None:
+    if ago is not None:
+        a_cell(counted_at=NOW - ago)
+        a_cell(value=5, counted_at=NOW - 9 * COUNT_INTERVAL)
+    assert TIMER.run(None) == (7 if due else 0)
+    assert counts == ([NOW] if due else [])
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("timing", [one for one in Channel.RetryTiming.values if one != Channel.RetryTiming.OUTCOMES])
+def test_nothing_is_counted_where_no_channel_asks_for_it(counts: list[datetime], timing: str) -> None:
+    Channel.objects.update(retry_timing=timing)
+    assert TIMER.run(None) == 0
+    assert counts == []
+
+
+WIDEST = {"cell": RateCell.RATE, "code": "", "advice": "", "issuer": "", "value": 0}
+
+
+@pytest.fixture
+def too_long(counts: list[datetime], monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: datetime) -> int:
+        raise OperationalError("canceling statement due to statement timeout")
+
+    monkeypatch.setattr(retry_statistics, "count_outcomes", fail)
+
+
+@pytest.mark.django_db
+def test_a_count_that_took_too_long_leaves_the_cells_before_for_another_day(too_long: None) -> None:
+    before = NOW - 2 * COUNT_INTERVAL
+    widest = a_cell(**WIDEST, counted_at=before, tries=90, approved=40, expected=50.5)
+    others = [
+        a_cell(**{**WIDEST, **changed}, counted_at=before)
+        for changed in ({"cell": RateCell.HOUR}, {"code": NO_MONEY}, {"advice": "02"}, {"issuer": "bank"}, {"value": 1})
+    ]
+    assert TIMER.run(None) == 0
+    found = RetryRate.objects.in_bulk()
+    assert found.keys() == {widest.pk, *(one.pk for one in others)}
+    assert {one.counted_at for one in found.values() if one.pk != widest.pk} == {before}
+    kept = found[widest.pk]
+    assert (kept.counted_at, kept.tries, kept.approved, kept.expected) == (NOW, 90, 40, 50.5)
+    assert retry_statistics._count_when_due(None) == 0
+
+
+@pytest.mark.django_db
+def test_a_first_count_that_took_too_long_is_not_tried_again_at_once(too_long: None) -> None:
+    assert TIMER.run(None) == 0
+    assert RetryRate.objects.values(*WIDEST, "counted_at", "tries", "approved", "expected").get() == {
+        **WIDEST, "counted_at": NOW, "tries": 0, "approved": 0, "expected": 0.0,
+    }  # fmt: skip
+
+
+# --- what a statement counts ---------------------------------------------------------------------------------------
+
+DECLINED_AT, RETRIED_AT = datetime(2030, 3, 5, 9, 30, tzinfo=UTC), datetime(2030, 3, 7, 22, 45, tzinfo=UTC)
+
+
+def charge(shop: Shop, at: datetime, code: str, *, advice: str = "", order: str = "o-1", **values: Any) -> UUID:
+    """A merchant's charge of an order with the card of FIRST."""
+    row = Payment.objects.get(pk=shop.api.pay().id)
+    answer = {**row.answer, "card": {"bin": FIRST}, "resultDetails": {"MerchantAdviceCode": advice} if advice else {}}
+    fields = {
+        "created_at": at, "status": "APPROVED" if code == APPROVED else "DECLINED", "merchant_transaction_id": order,
+        "result_code": code, "request": {"standingInstruction": {"source": "MIT"}}, "connector": "stub",
+        "answer": answer,
+    }  # fmt: skip
+    Payment.objects.filter(pk=row.pk).update(**fields | values)
+    return row.pk
+
+
+def read_march(shop: Shop) -> retry_statistics.PastCharges:
+    since, until = datetime(2030, 3, 1, tzinfo=UTC), datetime(2030, 4, 1, tzinfo=UTC)
+    return retry_statistics.read_past_charges(shop.merchant.pk, shop.channel.pk, since, until, with_internal=True)
+
+
+@pytest.mark.django_db
+def test_a_retry_of_the_past_is_read_with_its_decline_and_its_answer(shop: Shop) -> None:
+    charge(shop, DECLINED_AT, NO_MONEY, advice="02")
+    retry = charge(shop, RETRIED_AT, APPROVED)
+    never = charge(shop, RETRIED_AT + timedelta(hours=1), NEVER, order="o-2")
+    again = charge(shop, RETRIED_AT + timedelta(days=1), "800.100.152", order="o-2")
+    issuer = name_retry_issuer(FIRST)
+    found = read_march(shop)
+    assert found.retries == [
+        PastRetry(
+            payment=again, issuer=issuer, code=NEVER, advice="", declined_at=RETRIED_AT + timedelta(hours=1),
+            at=RETRIED_AT + timedelta(days=1), approved=False,
+        ),
+        PastRetry(
+            payment=retry, issuer=issuer, code=NO_MONEY, advice="02", declined_at=DECLINED_AT, at=RETRIED_AT,
+            approved=True,
+        ),
+    ], never  # fmt: skip
+    assert sorted(found.attempts, key=lambda one: one.day) == [
+        PastAttempts(day=date(2030, 3, 7), issuer=issuer, hour=22, tries=1, approved=1),
+        PastAttempts(day=date(2030, 3, 8), issuer=issuer, hour=22, tries=1, approved=0),
+    ]
+
+
+@pytest.mark.django_db
+def test_the_newest_of_the_past_are_read_and_no_more_than_a_trial_looks_at(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    charge(shop, DECLINED_AT, NO_MONEY)
+    made = [charge(shop, DECLINED_AT + timedelta(days=number), NO_MONEY) for number in (1, 3, 2)]
+    assert [one.payment for one in read_march(shop).retries] == [made[1], made[2], made[0]]
+    monkeypatch.setattr(retry_statistics, "MAX_PAST_RETRIES", 2)
+    assert [one.payment for one in read_march(shop).retries] == [made[1], made[2]]
+    monkeypatch.setattr(retry_statistics, "MAX_RATED_PAYMENTS", 2)
+    assert [one.payment for one in read_march(shop).retries] == [made[1]]
+
+
+@pytest.mark.django_db
+def test_outcomes_are_counted_by_decline_issuer_day_and_hour(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    charge(shop, DECLINED_AT, NO_MONEY, advice="02")
+    charge(shop, RETRIED_AT, APPROVED)
+    rows: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(retry_statistics, "rates_from_rows", lambda found: rows.extend(found) or RetryRates({}))
+    retry_statistics.count_outcomes(RETRIED_AT + timedelta(days=1))
+    assert sorted(rows, key=str) == [
+        ("attempt", FIRST, APPROVED, "", 0, 0, 22, 1, 1),
+        ("attempt", FIRST, NO_MONEY, "", 0, 0, 9, 1, 0),
+        ("retry", FIRST, NO_MONEY, "02", 7, 4, 22, 1, 1),
+    ]
+    rows.clear()
+    monkeypatch.setattr(retry_statistics, "MAX_RATED_PAYMENTS", 1)
+    retry_statistics.count_outcomes(RETRIED_AT + timedelta(days=1))
+    assert rows == [("attempt", FIRST, APPROVED, "", 0, 0, 22, 1, 1)], "the newest"
+
+
+@pytest.mark.django_db
+def test_a_count_may_take_a_minute(monkeypatch: pytest.MonkeyPatch, shop: Shop) -> None:
+    seen: list[str] = []
+    run = retry_statistics.execute_sql
+
+    def execute(sql: str, values: Any) -> Any:
+        seen.append(run("SELECT current_setting('statement_timeout')", {})[0][0])
+        return run(sql, values)
+
+    monkeypatch.setattr(retry_statistics, "execute_sql", execute)
+    retry_statistics.count_outcomes(NOW)
+    read_march(shop)
+    assert seen == ["1min"] * 3
