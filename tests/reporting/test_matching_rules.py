@@ -12,6 +12,7 @@ from gateway.core import clock
 from gateway.models import AcquirerAccount, Payment
 from reporting.models import Finding, Match, SettlementRecord
 from reporting.settlement import exception_queue, intake, matching
+from reporting.settlement.layout import STAGED_COLUMNS
 from reporting.settlement.matching import MatchingRun
 from tests.support.fixtures import Shop
 from tests.support.settlement import BY, csv, institute, line, payment_of, take_in
@@ -339,3 +340,60 @@ def test_settlements_that_differ_in_one_thing_have_each_their_own_lines(db: None
             record.settlement_date,
             record.settlement_currency,
         )
+
+
+# --- rows that the database refuses -------------------------------------------------------------------------------
+
+
+def staged(**changes: str) -> str:
+    """A line of COPY with the usual value of each type, but for ``changes``."""
+    usual = {
+        "integer": "1", "uuid": "00000000-0000-0000-0000-000000000001", "text": "", "numeric": "1.00",
+        "timestamptz": r"\N", "date": "2030-01-02",
+    }  # fmt: skip
+    return "\t".join(changes.get(name, usual[kind]) for name, kind in STAGED_COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("rows", "refused"),
+    [
+        ([{}], []),
+        ([{}, {}, {}], []),
+        ([{"amount": "x"}], [(0, "amount")]),
+        ([{}, {"settlement_date": "2030-02-30"}], [(1, "settlement_date")]),
+        ([{"line": "x"}, {}], [(0, "line")]),
+        ([{}, {}, {"our_id": "x"}, {}, {"amount": "x"}], [(2, "our_id"), (4, "amount")]),
+        ([{"amount": "x"}] * 3, [(0, "amount"), (1, "amount"), (2, "amount")]),
+        # A line too short names no column.
+        ([{"short": "x"}, {}], [(0, "")]),
+    ],
+)
+def test_rows_that_the_database_refuses_are_named_with_their_column(
+    shop: Shop, rows: list[dict[str, str]], refused: list[tuple[int, str]]
+) -> None:
+    file = take_in(csv([line(pay(shop))]), institute())
+    texts = ["1\tx" if "short" in row else staged(**row) for row in rows]
+    with MatchingRun(file) as run:
+        found = run.find_rejected_rows(texts)
+    assert [at for at, _ in found] == [at for at, _ in refused]
+    for (_, column), (_, expected) in zip(found, refused, strict=True):
+        assert column == expected or not expected
+
+
+@pytest.mark.parametrize("by", ["id", "old id", "reference"])
+def test_of_many_payments_that_a_line_may_be_about_twenty_are_kept(
+    shop: Shop, by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The oldest ones; the line says that there are several."""
+    if by == "old id":
+        monkeypatch.setattr(matching, "RECENT_PAYMENTS_WINDOW", -timedelta(days=1))
+    payments = [pay(shop, merchantTransactionId="order-0001") for _ in range(matching.MAX_STORED_CANDIDATES + 1)]
+    Payment.objects.filter(pk__in=[one.pk for one in payments]).update(connector_tx_id="SHARED-1")
+    if by == "reference":
+        row = without_id(payments[0], TransactionId="order-0001")
+    else:
+        row = line(payments[0], ConnectorTxId1="SHARED-1")
+    take_in(csv([row]), institute())
+    assert SettlementRecord.objects.get().state == "MULTIPLE_MATCHES"
+    kept = list(Match.objects.order_by("payment").values_list("payment", flat=True))
+    assert kept == sorted(one.pk for one in payments)[: matching.MAX_STORED_CANDIDATES]

@@ -256,13 +256,13 @@ class RiskRulesWidget(CompositeWidget):
         if name in data:
             try:
                 data = _unpack_inputs(data[name])
-            except ValueError:
+            except (ValueError, RecursionError):
                 return data[name]
         return [_read_rule(data, f"{name}.{at}") for at in _list_places(data, f"{name}.") if at != "__rule__"]
 
 
 def _unpack_inputs(text: str) -> QueryDict:
-    """The inputs that were sent as one field. Raises ValueError."""
+    """The inputs that were sent as one field. Raises ValueError, and RecursionError for what nests too deep."""
     found, pairs = QueryDict(mutable=True), json.loads(text)
     if not isinstance(pairs, list):
         raise ValueError(pairs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -13,8 +14,10 @@ import pytest
 from checkout.models import Checkout
 from gateway.api import clock as clock_view
 from gateway.catalogue.errors import InvalidParametersError
+from gateway.catalogue.parse import Parameters
 from gateway.core import clock
 from gateway.models import Merchant
+from gateway.models.entities import MAX_CLOCK_OFFSET
 from gateway.timers import registry, time_travel
 from tests.support.client import Answer, Api
 from tests.support.fixtures import Shop
@@ -229,3 +232,68 @@ def test_after_a_reset_what_is_due_later_stays_due_at_its_time(api: Api, diary: 
     api.delete(CLOCK)
     assert move(api, 10 * DAY).body["ran"] == {}
     assert move(api, 2 * DAY).body["ran"] == {"tea": 1}
+
+
+# --- what is asked and told -----------------------------------------------------------------------------------------
+
+
+def errors_of(merchant: Merchant, asked: dict[str, str]) -> list[tuple[str, str | None, str]]:
+    with pytest.raises(InvalidParametersError) as refused:
+        clock_view._parse_target_offset(merchant, Parameters(asked))
+    return [(one.name, one.value, one.message) for one in refused.value.errors]
+
+
+def test_the_clock_moves_by_seconds_on_top_of_what_it_is_ahead() -> None:
+    ahead = Merchant(clock_offset=timedelta(days=3))
+    assert clock_view._parse_target_offset(ahead, Parameters({"advance": "60"})) == timedelta(days=3, seconds=60)
+
+
+def test_the_clock_moves_by_fifty_years_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    at_most = int(MAX_CLOCK_OFFSET.total_seconds())
+    fresh = Merchant(clock_offset=timedelta(0))
+    assert clock_view._parse_target_offset(fresh, Parameters({"advance": str(at_most)})) == MAX_CLOCK_OFFSET
+    message = "moves the clock on by more than 50 years"
+    assert errors_of(fresh, {"advance": str(at_most + 1)}) == [("advance", str(at_most + 1), message)]
+    real = clock.real_now()
+    monkeypatch.setattr(clock, "real_now", lambda: real)
+    last, late = ((real + MAX_CLOCK_OFFSET + timedelta(seconds=more)).isoformat() for more in (0, 1))
+    assert clock_view._parse_target_offset(fresh, Parameters({"now": last})) == MAX_CLOCK_OFFSET
+    assert errors_of(fresh, {"now": late}) == [("now", late, message)]
+
+
+@pytest.mark.parametrize("text", ["2027-02-30T00:00:00Z", "2027-01-01T24:01:00Z", "2027-13-01T00:00:00Z"])
+def test_a_moment_that_is_none_is_refused_by_name(text: str) -> None:
+    merchant = Merchant(clock_offset=timedelta(0))
+    assert errors_of(merchant, {"now": text}) == [("now", text, "is not a date of the calendar")]
+    past = "2020-01-01T00:00:00Z"
+    said = "lies before the merchant's present: DELETE resets the clock"
+    assert errors_of(merchant, {"now": past}) == [("now", past, said)]
+
+
+def test_each_answer_tells_the_time_its_rate_and_what_was_ignored(shop: Shop) -> None:
+    api = shop.api_of(shop.open_channel(limits={"*": {"limit": 50, "window_s": 1_000_000}}))
+    ignored = {"colour": "red"}
+    moved = api.post(CLOCK, {"advance": "3600", **ignored})
+    read = api.get(CLOCK, ignored)
+    reset = api.delete(CLOCK, ignored)
+    for answer, offset in ((moved, 3600), (read, 3600), (reset, 0)):
+        assert (answer.status, answer.code, answer.body["offsetSeconds"]) == (200, "000.000.100", offset)
+        assert answer.body["ignoredParameters"] == ["colour"]
+        assert answer.headers["RateLimit-Limit"] == "50"
+        told = datetime.strptime(answer.body["now"], "%Y-%m-%d %H:%M:%S%z") - timedelta(seconds=offset)
+        assert abs(told - clock.real_now()) < timedelta(minutes=5)
+    assert (moved.body["complete"], moved.body["remainingSeconds"], moved.body["waiting"]) == (True, 0, [])
+    assert not {"complete", "remainingSeconds", "waiting", "ran"} & (read.body.keys() | reset.body.keys())
+
+
+def test_what_is_left_of_the_way_is_told_in_whole_seconds_upwards(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    def advance(merchant: Merchant, target: timedelta) -> time_travel.ClockAdvance:
+        return time_travel.ClockAdvance(
+            remaining=timedelta(seconds=7, milliseconds=1), ran=Counter({"tea": 2}), waiting={"b", "a"}
+        )
+
+    monkeypatch.setattr(time_travel, "advance_clock", advance)
+    body = api.post(CLOCK, {"advance": "60"}).body
+    assert [body[name] for name in ("complete", "remainingSeconds", "ran", "waiting")] == [
+        False, 8, {"tea": 2}, ["a", "b"],
+    ]  # fmt: skip

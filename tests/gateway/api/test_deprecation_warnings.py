@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import pytest
 
+from gateway.api.deprecation_warnings import MAX_MASKED_NAMES, build_warning_header
+from gateway.catalogue.parse import Parameters
 from tests.support.client import Answer, Api
 from tests.support.fixtures import Shop
 from tests.support.threeds import FRICTIONLESS, fields
@@ -46,3 +48,47 @@ def test_scheme_data_that_is_recommended_and_missing_is_a_remark_and_no_error(sh
     assert said(regional(api, **{ITEMS: "02"})).count("is recommended") == 1
     assert said(regional(api, **{ITEMS: "02", SCORE: "SCORE-80"})) == ""
     assert said(api.post("/v1/payments", fields(FRICTIONLESS))) == ""
+
+
+@pytest.mark.parametrize("number", [0, 1, MAX_MASKED_NAMES, MAX_MASKED_NAMES + 1, MAX_MASKED_NAMES + 2])
+def test_some_of_the_masked_names_are_told_and_of_the_rest_how_many(number: int) -> None:
+    names = tuple(f"customParameters[p{at}]" for at in range(number))
+    told = build_warning_header(Parameters(masked=names), frozenset())
+    more = number - MAX_MASKED_NAMES
+    expected = [f"{name} held card data, which is masked" for name in names[:MAX_MASKED_NAMES]]
+    expected += [f"{more} more parameters held card data, which is masked"] if more > 0 else []
+    assert told == ", ".join(f'299 Tollhouse "{text}"' for text in expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("a!z}", "a!z}"),
+        ("a b", "a?b"),
+        ("a~b", "a?b"),
+        ('a"b', "a?b"),
+        ("a\\b", "a?b"),
+        ("a\x7fb", "a?b"),
+        ("aéb", "a?b"),
+    ],
+)
+def test_a_name_is_told_in_characters_that_a_quoted_text_has(name: str, shown: str) -> None:
+    told = build_warning_header(Parameters(masked=(name,)), frozenset())
+    assert told == f'299 Tollhouse "{shown} held card data, which is masked"'
+
+
+@pytest.mark.parametrize(
+    ("values", "facts", "told"),
+    [
+        ({"paymentBrand": "CARTEBANCAIRE", "card.number": "4200000000000000"}, {"threeds"}, 2),
+        ({"paymentBrand": "CARTEBANCAIRE", "card.number": "4200000000000000"}, set(), 0),
+        ({"paymentBrand": "VISA", "card.number": "4200000000000000"}, {"threeds"}, 0),
+        ({"paymentBrand": "CARTEBANCAIRE"}, {"threeds"}, 0),
+        ({"notificationUrl": "x"}, set(), 1),
+    ],
+)
+def test_what_is_recommended_is_told_where_an_authentication_of_the_scheme_will_begin(
+    values: dict[str, str], facts: set[str], told: int
+) -> None:
+    header = build_warning_header(Parameters(values), frozenset(facts))
+    assert header.count("299 Tollhouse") == told

@@ -7,8 +7,10 @@ import json
 import pytest
 
 from gateway.api import developer
-from gateway.models import AuditEntry, InspectedWebhook, WebhookEndpoint
+from gateway.core import clock
+from gateway.models import AuditEntry, InspectedWebhook, Merchant, WebhookEndpoint
 from gateway.models.webhooks import WEBHOOK_KINDS
+from gateway.notifications import claims, endpoints
 from gateway.portal.webhook_receiver import read_encrypted, read_signed
 from tests.support.fixtures import Shop
 from tests.support.webhook_delivery import deliver
@@ -102,3 +104,75 @@ def test_every_answer_to_a_developers_machine_says_how_often_it_may_still_ask(sh
     for answer in (api.post("/v1/test/webhooks", {}), api.get("/v1/test/webhooks"), api.get("/v1/test/requests")):
         assert answer.status == 200
         assert answer.headers["RateLimit-Limit"] == "9"
+
+
+def test_opening_an_inspector_says_what_it_is_and_which_message_is_its_newest(shop: Shop) -> None:
+    """Of this inspector, not of another that is newer."""
+    first = shop.api.post("/v1/test/webhooks", {"colour": "red"})
+    other = shop.api_of(shop.open_channel()).post("/v1/test/webhooks", {"mode": "encrypted"}).body
+    row = WebhookEndpoint.objects.get(merchant=shop.merchant, channel=shop.channel)
+    assert (first.code, first.body["mode"], first.body["state"]) == ("000.000.100", "signed", "active")
+    assert first.body["ignoredParameters"] == ["colour"]
+    keys = claims.unseal_signing_keys(row.pk, row.secret_sealed, None)
+    assert keys is not None
+    assert first.body["secret"] == keys.current.reveal().hex()
+    assert first.body["ndc"]
+    again = shop.api.post("/v1/test/webhooks", {}).body
+    assert (again["newest"], again["newest"] < other["newest"]) == (first.body["newest"], True)
+    InspectedWebhook.objects.filter(endpoint=row).delete()
+    assert shop.api.post("/v1/test/webhooks", {}).body["newest"] == 0
+    (made,) = AuditEntry.objects.filter(subject_id=str(row.pk), action="add")
+    assert (made.actor, made.ip) == (f"access token {shop.token.pk.hex}", "127.0.0.1")
+
+
+def test_an_inspector_that_cannot_be_opened_is_refused_by_its_field(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endpoints, "MAX_ENDPOINTS", 0)
+    refused = shop.api.post("/v1/test/webhooks", {})
+    assert (refused.status, refused.code) == (400, "200.300.404")
+    assert refused.errors == {"entityId": "a merchant has at most 0 webhook endpoints"}
+    monkeypatch.undo()
+    assert shop.api.post("/v1/test/webhooks", {}).status == 200
+    WebhookEndpoint.objects.update(secret_sealed=b"sealed by a key that is gone")
+    lost = shop.api.post("/v1/test/webhooks", {})
+    assert (lost.status, lost.code) == (400, "200.300.404")
+    assert lost.errors == {"mode": "the inspector's secret cannot be opened"}
+
+
+def test_only_the_own_inspector_of_the_asked_mode_is_read(shop: Shop, stranger: Shop) -> None:
+    """Not one of another mode, entity or merchant, and not an endpoint that is called."""
+    for api in (shop.api, stranger.api):
+        Merchant.objects.filter(pk__in=(shop.merchant.pk, stranger.merchant.pk)).update(dispatching=True)
+        for entity in (api.entity, None):
+            for mode in ("signed", "encrypted"):
+                owner = shop if api is shop.api else stranger
+                asks = api.as_entity(entity or owner.merchant.entity_id)
+                assert asks.post("/v1/test/webhooks", {"mode": mode}).status == 200
+    own = WebhookEndpoint.objects.get(channel=shop.channel, mode="signed")
+    called = WebhookEndpoint.objects.get(channel=shop.channel, mode="encrypted")
+    for api, channel in ((shop.api, shop.channel), (shop.api.as_entity(shop.merchant.entity_id), None)):
+        for mode in ("signed", "encrypted"):
+            mine = InspectedWebhook.objects.filter(
+                endpoint__merchant=shop.merchant, endpoint__channel=channel, endpoint__mode=mode
+            ).order_by("pk")
+            listed = api.get("/v1/test/webhooks", {"mode": mode})
+            assert [one["number"] for one in listed.body["webhooks"]] == [one.pk for one in mine] != []
+            assert [one["at"] for one in listed.body["webhooks"]] == [clock.format_timestamp(one.at) for one in mine]
+    WebhookEndpoint.objects.filter(pk=called.pk).update(mode="signed", url="https://shop.example/hooks")
+    listed = shop.api.get("/v1/test/webhooks", {"colour": "red"})
+    assert {one["number"] for one in listed.body["webhooks"]} == {
+        one.pk for one in InspectedWebhook.objects.filter(endpoint=own)
+    }
+    assert (listed.code, listed.body["ignoredParameters"]) == ("000.000.100", ["colour"])
+
+
+def test_a_request_is_listed_with_its_payment_if_it_made_one(shop: Shop) -> None:
+    paid = shop.api.pay()
+    refused = shop.api.pay(amount="9.1")
+    listed = shop.api.get("/v1/test/requests", {"colour": "red"})
+    assert (listed.code, listed.body["ignoredParameters"]) == ("000.000.100", ["colour"])
+    newest, older = listed.body["requests"]
+    assert newest.keys() == {"ndc", "at", "method", "path", "status", "resultCode", "durationMs"}
+    assert older.keys() == newest.keys() | {"payment"}
+    assert (older["payment"], older["ndc"], newest["ndc"]) == (paid.id, paid.body["ndc"], refused.body["ndc"])

@@ -18,14 +18,15 @@ from gateway.access.tokens import TokenLimits
 from gateway.api import payments
 from gateway.api.base_view import RequestContext
 from gateway.catalogue.parse import Parameters
-from gateway.models import Payment, TokenLimitUsage
+from gateway.models import Payment, RequestLog, TokenLimitUsage
 from gateway.payments.follow_ups import FollowUpRequest
 from gateway.payments.idempotency import StoredResponse
 from gateway.payments.payment_request import RequestTrace
 from gateway.payments.refusal import RequestRefusedError
 from gateway.payments.responses import RenderedResponse
+from gateway.payments.store import IdempotencyKeyTakenError
 from gateway.payments.token_limits import TokenLimitError
-from tests.support.client import Api
+from tests.support.client import Api, payment
 from tests.support.fixtures import Shop
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -228,3 +229,65 @@ def test_first_payments_and_follow_ups_count_towards_the_tokens_day(shop: Shop) 
     assert "24 hours" in over.description
     assert limited.follow(paid.id, "RF", "0.01").status == 403
     assert shop.api.pay(amount="500.00").status == 200
+
+
+# --- keys -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db
+def test_a_key_is_of_one_method_path_and_token_and_is_answered_as_the_first_time(shop: Shop) -> None:
+    api = shop.api
+    held = api.pay(paymentType="PA")
+    other = shop.api.with_token(shop.issue()[1])
+    capture = {"paymentType": "CP", "amount": "7.00", "currency": "EUR"}
+    named = {"paymentType": "PA", "amount": "5.00", "currency": "EUR", "referenceUuid": held.id}
+    named["standingInstruction.industryPractice"] = "INCREMENTAL_AUTH"
+    path = f"/v1/payments/{held.id}"
+    doors = (
+        (api, path, capture),
+        (api, "/v1/payments", named),
+        (other, path, capture),
+        (other, "/v1/payments", payment()),
+    )
+    made = {}
+    for who, where, fields in doors:
+        first, second = (who.post(where, fields, Idempotency_Key="key-1") for _ in range(2))
+        assert (first.status, second.status, second.text) == (200, 200, first.text), first
+        assert "Idempotent-Replayed" not in first.headers
+        assert second.headers["Idempotent-Replayed"] == "true"
+        made[first.id] = first
+    assert Payment.objects.count() == 1 + len(made) == 5
+    changed = api.post(path, capture | {"amount": "8.00"}, Idempotency_Key="key-1")
+    assert (changed.status, list(changed.errors)) == (400, ["Idempotency-Key"])
+    unnamed = [api.post(path, capture).id for _ in range(2)]
+    assert len(set(unnamed)) == 2
+
+
+@pytest.mark.django_db
+def test_a_key_whose_payment_is_under_way_is_refused_as_such(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    def taken(*_: Any) -> Any:
+        raise IdempotencyKeyTakenError
+
+    monkeypatch.setattr(payments.PaymentsView, "pay", taken)
+    refused = api.post("/v1/payments", payment(), Idempotency_Key="key-1")
+    assert (refused.status, refused.code) == (409, "800.120.402"), refused
+    assert "key-1" in refused.text
+
+
+@pytest.mark.django_db
+def test_a_first_payment_and_a_follow_up_are_of_their_request(api: Api) -> None:
+    """The one in the log of requests, whose number the answer has."""
+    first = api.pay()
+    followed = api.follow(first.id, "RF", "5.00")
+    for answer in (first, followed):
+        row, logged = Payment.objects.get(pk=answer.id), RequestLog.objects.get(payment=answer.id)
+        assert row.request_id == logged.pk
+        assert logged.ndc == answer.body["ndc"]
+
+
+@pytest.mark.django_db
+def test_an_address_that_is_no_id_names_no_payment_to_follow(api: Api, stranger: Shop) -> None:
+    theirs = stranger.api.pay().id
+    for target in ("x", "0" * 32, theirs):
+        refused = api.follow(target, "RF", "5.00")
+        assert (refused.status, refused.code) == (404, "600.200.500"), refused

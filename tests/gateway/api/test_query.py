@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
+from gateway.api import query
 from gateway.core import clock
+from gateway.db.standby import AS_OF_HEADER
 from gateway.models import Payment
 from gateway.payments import payment_archive
+from gateway.payments.transaction_query import TransactionPage
 from tests.support.client import Answer, Api
 from tests.support.database import statements
 from tests.support.fixtures import Shop
@@ -339,3 +343,72 @@ def test_a_query_costs_two_statements(committed: Shop, monkeypatch: pytest.Monke
         with statements() as seen:
             assert api.get(path, fields).status == 200
         assert len(seen) == most, (path, fields, list(seen))
+
+
+# --- answers of a standby -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def elsewhere(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What a standby answers: ``page``, None: what the primary would, and as of when. ``asked``: how often."""
+    said: dict[str, Any] = {"page": None, "as_of": None, "asked": 0}
+
+    def read(ask: Any) -> Any:
+        said["asked"] += 1
+        return said["page"] if said["page"] is not None else ask(), said["as_of"]
+
+    monkeypatch.setattr(query, "read_elsewhere", read)
+    return said
+
+
+AS_OF = datetime(2026, 5, 14, 10, 2, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("page", "as_of", "found", "tells"),
+    [
+        # None: the page that there is.
+        (None, None, True, False),
+        (None, AS_OF, True, True),
+        # What a standby does not have yet, the primary is asked for, whose answer has no other time.
+        (TransactionPage(payments=[], pages=None), AS_OF, True, False),
+        (TransactionPage(payments=[], pages=0), AS_OF, True, False),
+        (TransactionPage(payments=[], pages=None), None, False, False),
+        # A page after the last one is found, and empty.
+        (TransactionPage(payments=[], pages=3), AS_OF, False, True),
+    ],
+)
+def test_a_list_may_be_a_standbys_and_nothing_found_never_is(
+    api: Api, elsewhere: dict[str, Any], page: TransactionPage | None, as_of: datetime | None, found: bool, tells: bool
+) -> None:
+    paid = api.pay().id
+    elsewhere.update(page=page, as_of=as_of)
+    answer = api.get(RECORDS)
+    if found:
+        assert ids(answer, "records") == [paid]
+    elif page is not None and page.pages:
+        assert (answer.status, answer.body["records"], answer.body["pages"]) == (200, [], 3)
+    else:
+        assert nothing(answer)
+    assert elsewhere["asked"] == 1
+    assert answer.headers.get(AS_OF_HEADER) == (clock.format_timestamp(AS_OF) if tells else None)
+
+
+def test_one_transaction_is_never_read_of_a_standby(api: Api, elsewhere: dict[str, Any]) -> None:
+    """It may be of this moment."""
+    paid = api.pay(merchantTransactionId="order-4711").id
+    short = api.get(f"{LIST}/{paid}").body["shortId"]
+    for fields in ({"shortId": short}, {"merchantTransactionId": "order-4711"}):
+        answer = api.get(LIST, fields)
+        assert (ids(answer), AS_OF_HEADER in answer.headers) == ([paid], False)
+    assert elsewhere["asked"] == 0
+
+
+def test_every_answer_to_a_query_says_how_often_may_still_be_asked(shop: Shop) -> None:
+    api = shop.api_of(shop.open_channel(limits={"*": {"limit": 50, "window_s": 1_000_000}}))
+    paid = api.pay(createRegistration="true")
+    for path in (LIST, RECORDS):
+        for target in ("", f"/{paid.id}", f"/{paid.body['registrationId']}"):
+            answer = api.get(f"{path}{target}")
+            assert (answer.status, answer.headers["RateLimit-Limit"]) == (200, "50")
+            assert {"buildNumber", "timestamp", "ndc"} <= answer.body.keys()

@@ -52,6 +52,7 @@ def test_another_secret_is_the_wrong_key_and_the_one_before_is_told(mode: str) -
     ("change", "why"),
     [
         (lambda body: body + "\n", "white space"),
+        (lambda body: f" {body}", "white space"),
         (lambda body: f"\ufeff{body}", "white space"),
         (lambda body: f"\ufeff{body}\r\n", "white space"),
         (lambda body: json.dumps(json.loads(body), indent=2), "written again"),
@@ -303,3 +304,62 @@ def test_one_header_of_two_is_an_encrypted_message_that_lacks_the_other(name: st
     verdict = message_verification.verify_message(KEYS, {name: headers[name]}, body, NOW)
     assert (verdict.kind, verdict.why) == (VerificationResult.MISSING, "header")
     assert message_verification.verify_message(KEYS, {}, body, NOW).why == "no headers"
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["[" * 60_000, '{"a":' * 20_000, '{"encryptedBody":' * 10_000, r'"\ud800"', r'{"encryptedBody": "\ud800"}', "🦊"],
+    ids=["lists", "objects", "encrypted", "half a character", "half a character within", "no ASCII"],
+)
+@pytest.mark.parametrize("mode", ["signed", "encrypted"])
+def test_what_nests_too_deep_or_is_no_character_is_no_message_of_ours(mode: str, body: str) -> None:
+    """And no error: people paste what they find."""
+    headers, _ = sent(mode)
+    verdict = message_verification.verify_message(KEYS, headers, body, NOW)
+    wrong = VerificationResult.WRONG_KEY if mode == "signed" else VerificationResult.WRONG_ENCODING
+    assert (verdict.kind, verdict.text) == (wrong, "")
+
+
+@pytest.mark.parametrize("prefix", ["x", "!", "\uffff"])
+def test_no_other_character_at_the_beginning_is_left_out(prefix: str) -> None:
+    headers, body = sent("signed")
+    verdict = message_verification.verify_message(KEYS, headers, prefix + body, NOW)
+    assert verdict.kind == VerificationResult.WRONG_KEY
+
+
+@pytest.mark.parametrize("foreign", ["!", " ", "\n", "-"])
+def test_base64_with_any_foreign_character_is_none(foreign: str) -> None:
+    """Python leaves them out unless it is told not to."""
+    headers, body = sent("encrypted")
+    text = base64.b64encode(bytes.fromhex(body)).decode()
+    verdict = message_verification.verify_message(KEYS, headers, text[:4] + foreign * 4 + text[4:], NOW)
+    assert (verdict.kind, verdict.why) == (VerificationResult.WRONG_ENCODING, "body is no hex")
+    headers, body = sent("signed")
+    signature = headers["webhook-signature"].removeprefix("v1,")
+    changed = headers | {"webhook-signature": f"v1,{signature[:4]}!!!!{signature[4:]}"}
+    assert message_verification.verify_message(KEYS, changed, body, NOW).why == "signature"
+
+
+@pytest.mark.parametrize(("digits", "read"), [(1, True), (11, True), (12, True), (13, False)])
+def test_a_timestamp_has_up_to_twelve_digits(digits: int, read: bool) -> None:
+    headers, body = sent("signed")
+    at = "1" * digits
+    made = hmac.digest(MINE.reveal(), f"{headers['webhook-id']}.{at}.{body}".encode(), hashlib.sha256)
+    signed = {"webhook-timestamp": at, "webhook-signature": f"v1,{base64.b64encode(made).decode()}"}
+    verdict = message_verification.verify_message(KEYS, headers | signed, body, NOW)
+    assert verdict.kind == (VerificationResult.OLD if read else VerificationResult.WRONG_ENCODING)
+
+
+@pytest.mark.parametrize("line", ["a", "a b: c", "é: c", ": c", f"{'a' * 129}: c", "a_b: c"])
+def test_a_line_without_a_headers_name_is_skipped(line: str) -> None:
+    assert message_verification.parse_pasted_headers(f"{line}\n{'b' * 128}: c") == {"b" * 128: "c"}
+
+
+@pytest.mark.parametrize("header", ["webhook-signature", "x-initialization-vector"])
+def test_the_signature_decides_how_a_message_is_read(header: str) -> None:
+    headers, body = sent("signed")
+    encrypted, _ = sent("encrypted")
+    both = headers | encrypted
+    verdict = message_verification.verify_message(KEYS, both if header == "webhook-signature" else encrypted, body, NOW)
+    right = header == "webhook-signature"
+    assert (verdict.kind == VerificationResult.RIGHT) is right

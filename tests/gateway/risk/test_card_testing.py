@@ -6,9 +6,11 @@ Source: docs/risk.md.
 from __future__ import annotations
 
 from collections import Counter
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from random import Random
+from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.core.exceptions import ValidationError
@@ -16,21 +18,26 @@ from django.db import connection
 from django.test import override_settings
 
 from gateway.core import clock, result_codes
+from gateway.db.statement import execute_sql
 from gateway.models import CardTestingCount, Channel, Merchant, RiskDecision
 from gateway.models.entities import CARD_TESTING_SETTINGS
 from gateway.payments.risk_screening import _is_test_data
 from gateway.risk.card_testing import (
+    _DEVICES,
     _SELECT_COUNTS,
     ADDRESS_KEY,
     BIN_KEY,
     CARD_TESTING_CODES,
     DEVICE_KEY,
     CardTestingLimits,
+    CardTestingWatch,
+    build_card_testing_watch,
     resolve_card_testing_limits,
     resolve_shopper_network,
     weigh_outcome,
 )
 from gateway.timers import registry
+from gateway.vault.sealing import current_vault
 from tests.support.database import places_of
 from tests.support.fixtures import Shop
 from tests.support.threads import at_once
@@ -363,3 +370,200 @@ def test_storing_cards_is_watched_like_paying_with_them(shop: Shop) -> None:
         card = {"card.number": number, "card.expiryMonth": "05", "card.expiryYear": "2034", "paymentBrand": "VISA"}
         codes.append(shop.api.post("/v1/registrations", card | {"customer.ip": "192.0.2.7"}).code)
     assert codes == [BAD] * BURST + [CARD_TESTING_CODES[ADDRESS_KEY]] * 2
+
+
+# --- one condition by itself ----------------------------------------------------------------------------------------
+
+NOW = datetime(2026, 5, 14, 10, 2, tzinfo=UTC)
+
+
+def a_watch(shop: Shop | None = None, **values: Any) -> CardTestingWatch:
+    usual: dict[str, Any] = {
+        "merchant": shop.merchant.pk if shop is not None else UUID(int=1),
+        "limits": CardTestingLimits(),
+        "keys": {ADDRESS_KEY: b"A", BIN_KEY: b"B", DEVICE_KEY: b"D"},
+        "bucket": 100,
+        "shard": 2,
+    }
+    return CardTestingWatch(**usual | values)
+
+
+@pytest.mark.parametrize(
+    ("kind", "net", "limits", "expected"),
+    [
+        (ADDRESS_KEY, 9, {}, False),
+        (ADDRESS_KEY, 10, {}, True),
+        (ADDRESS_KEY, 11, {}, True),
+        (DEVICE_KEY, 9, {}, False),
+        (DEVICE_KEY, 10, {}, True),
+        (BIN_KEY, 59, {}, False),
+        (BIN_KEY, 60, {}, True),
+        (ADDRESS_KEY, 1, {"failures": 1}, True),
+        (ADDRESS_KEY, 0, {"failures": 1}, False),
+        (ADDRESS_KEY, 99, {"failures": 0}, False),
+        (ADDRESS_KEY, 0, {"failures": 0}, False),
+        (BIN_KEY, 99, {"bin_failures": 0}, False),
+    ],
+)
+def test_a_key_is_over_its_limit_from_it_on_and_never_without_one(
+    kind: str, net: int, limits: dict[str, int], expected: bool
+) -> None:
+    assert CardTestingLimits(**limits).reached(kind, net) is expected  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("net", "window", "code", "why"),
+    [
+        ({}, 600, None, ""),
+        ({ADDRESS_KEY: 9, DEVICE_KEY: 9, BIN_KEY: 59}, 600, None, ""),
+        ({ADDRESS_KEY: 10}, 600, "800.120.102", "10 more failed than approved cards from this address in 10 min"),
+        ({DEVICE_KEY: 12}, 3600, "800.120.101", "12 more failed than approved cards from this device in 60 min"),
+        ({BIN_KEY: 60}, 60, "800.300.401", "60 more failed than approved cards with this BIN in 1 min"),
+        ({BIN_KEY: 60}, 30, "800.300.401", "60 more failed than approved cards with this BIN in 1 min"),
+        ({ADDRESS_KEY: 10, DEVICE_KEY: 10}, 600, "800.120.102", "10 more failed than approved cards from this address"),
+    ],
+)
+def test_a_key_over_its_limit_declines_with_its_code_and_says_why(
+    net: dict[str, int], window: int, code: str | None, why: str
+) -> None:
+    verdict = a_watch(limits=CardTestingLimits(window_s=window), net=net).verdict()
+    assert (verdict.code if verdict is not None else None) == code
+    if verdict is not None:
+        (reason,) = verdict.reasons
+        assert (str(verdict.outcome), reason.rule, reason.verdict) == ("decline", "card-testing guard", "decline")
+        assert why in reason.why
+
+
+@pytest.mark.parametrize(
+    ("row", "counted"),
+    [
+        ({}, 7),
+        ({"bucket": 96}, 7),
+        ({"bucket": 95}, 0),
+        ({"bucket": 101}, 0),
+        ({"key": b"X"}, 0),
+        ({"kind": DEVICE_KEY}, 0),
+        ({"merchant_id": UUID(int=9)}, 0),
+    ],
+)
+def test_a_count_is_of_its_merchant_its_key_and_the_last_five_slices(
+    shop: Shop, row: dict[str, Any], counted: int
+) -> None:
+    usual = {"merchant_id": shop.merchant.pk, "kind": ADDRESS_KEY, "key": b"A", "bucket": 100, "failed": 10}
+    for shard, passed in ((0, 4), (1, 9)):
+        CardTestingCount.objects.create(**usual | row, shard=shard, passed=passed, at=NOW)
+    asked: dict[str, Any] = {}
+    write: Any = SimpleNamespace(returning=lambda name, sql, values: asked.update({name: (sql, values)}))
+    a_watch(shop).add_count_query(write)
+    found = {name: int(execute_sql(*given)[0][0]) for name, given in asked.items()}
+    assert found == {ADDRESS_KEY: counted, BIN_KEY: 0, DEVICE_KEY: 0}
+
+
+def test_counts_are_read_of_the_own_keys_alone() -> None:
+    watch = a_watch(keys={ADDRESS_KEY: b"A", BIN_KEY: b"B"})
+    answer: Any = SimpleNamespace(returned={ADDRESS_KEY: "3", DEVICE_KEY: "9", "declines": "1 2"})
+    watch.read_counts(answer)
+    assert watch.net == {ADDRESS_KEY: 3}
+
+
+@pytest.mark.parametrize(
+    ("code", "net", "written"),
+    [
+        (BAD, {}, [(ADDRESS_KEY, 1, 0), (BIN_KEY, 1, 0), (DEVICE_KEY, 1, 0)]),
+        (GOOD, {}, []),
+        (GOOD, {ADDRESS_KEY: 1}, [(ADDRESS_KEY, 0, 1)]),
+        (GOOD, {ADDRESS_KEY: 0, BIN_KEY: -1, DEVICE_KEY: 2}, [(DEVICE_KEY, 0, 1)]),
+        ("900.100.300", {ADDRESS_KEY: 5}, []),
+    ],
+)
+def test_an_outcome_is_counted_for_each_key_in_its_slice(
+    monkeypatch: pytest.MonkeyPatch, code: str, net: dict[str, int], written: list[tuple[str, int, int]]
+) -> None:
+    monkeypatch.setattr(clock, "real_now", lambda: NOW)
+    counted: list[Any] = []
+    write: Any = SimpleNamespace(increment_counts=lambda model, by, **key: counted.append((model, by, key)))
+    a_watch(net=net).count(write, code)
+    keys = {ADDRESS_KEY: b"A", BIN_KEY: b"B", DEVICE_KEY: b"D"}
+    assert counted == [
+        (
+            CardTestingCount,
+            {"failed": failed, "passed": passed},
+            {"merchant_id": UUID(int=1), "kind": kind, "key": keys[kind], "bucket": 100, "shard": 2, "at": NOW},
+        )
+        for kind, failed, passed in written
+    ]
+
+
+@pytest.mark.parametrize(
+    ("code", "net", "weight"),
+    [
+        (BAD, 0, (1, 0)), (BAD, 9, (1, 0)), (BAD, -3, (1, 0)), (GOOD, 0, (0, 0)), (GOOD, 1, (0, 1)), (GOOD, 7, (0, 1)),
+        (GOOD, -1, (0, 0)), ("000.200.000", 7, (0, 0)), ("100.100.101", 0, (1, 0)),
+    ],
+)  # fmt: skip
+def test_an_approval_offsets_failures_that_were_before_it(code: str, net: int, weight: tuple[int, int]) -> None:
+    assert weigh_outcome(code, net) == weight
+
+
+def built(parameters: dict[str, str] | None = None, **more: Any) -> CardTestingWatch | None:
+    usual: dict[str, Any] = {
+        "merchant": UUID(int=1), "payment": UUID(int=7), "card_bin": "420000", "own": {}, "now": NOW,
+    }  # fmt: skip
+    return build_card_testing_watch(parameters or {}, **usual | more)
+
+
+def test_a_watch_has_the_keys_of_what_was_sent() -> None:
+    """Fingerprints of kind, value and window: a change of the window begins anew."""
+    sent = {"customer.ip": "2001:db8:1:2::7", "customer.app.deviceId": "app", "customer.browser.deviceId": "browser"}
+    watch = built(sent)
+    assert watch is not None
+    seal = current_vault().fingerprint
+    assert watch.keys == {
+        ADDRESS_KEY: seal("guard:600:address:2001:db8:1:2::/64"),
+        BIN_KEY: seal("guard:600:bin:420000"),
+        DEVICE_KEY: seal("guard:600:device:browser"),
+    }
+    assert list(watch.keys) == sorted(watch.keys)
+    assert (watch.merchant, watch.shard, watch.bucket) == (UUID(int=1), 7 % 4, int(NOW.timestamp()) // 120)
+    for lacking in ({}, {"customer.ip": "", "customer.app.deviceId": ""}):
+        bare = built(lacking)
+        assert bare is not None
+        assert set(bare.keys) == {BIN_KEY}
+    short = built(sent, own={"windowSeconds": 60})
+    assert short is not None
+    assert (short.bucket, short.limits.window_s) == (int(NOW.timestamp()) // 12, 60)
+    assert not set(short.keys.values()) & set(watch.keys.values())
+
+
+@pytest.mark.parametrize(("name", "place"), [(name, place) for place, name in enumerate(_DEVICES)])
+def test_a_device_is_named_by_the_first_that_was_sent(name: str, place: int) -> None:
+    sent = {each: each for each in _DEVICES[place:]} | dict.fromkeys(_DEVICES[:place], "")
+    watch = built(sent)
+    assert watch is not None
+    assert watch.keys[DEVICE_KEY] == current_vault().fingerprint(f"guard:600:device:{name}")
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [
+        ({}, (True, 11, 61, 700)),
+        ({"enabled": False}, (False, 11, 61, 700)),
+        ({"failures": 3}, (True, 3, 61, 700)),
+        ({"failures": 0}, (True, 0, 61, 700)),
+        ({"failures": None}, (True, 11, 61, 700)),
+        ({"binFailures": 4}, (True, 11, 4, 700)),
+        ({"windowSeconds": 90}, (True, 11, 61, 90)),
+    ],
+)
+@override_settings(
+    GATEWAY_CARD_TESTING_GUARD=True,
+    GATEWAY_CARD_TESTING_FAILURES=11,
+    GATEWAY_CARD_TESTING_BIN_FAILURES=61,
+    GATEWAY_CARD_TESTING_WINDOW_S=700,
+)
+def test_a_channels_own_limit_goes_before_that_of_the_settings(
+    own: dict[str, Any], expected: tuple[bool, int, int, int]
+) -> None:
+    found = resolve_card_testing_limits(own)
+    assert (found.enabled, found.failures, found.bin_failures, found.window_s) == expected
+    assert (built(own=own) is not None) is expected[0]

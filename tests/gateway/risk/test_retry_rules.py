@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -12,6 +13,7 @@ from gateway.connectors.means import Card, TokenAccount
 from gateway.core import clock
 from gateway.core.result_codes import ResultFamily, find_result_family
 from gateway.core.secret import Secret
+from gateway.db.statement import execute_sql
 from gateway.models import CardDecline, Payment
 from gateway.payments.risk_screening import plan_follow_up_screening
 from gateway.risk.retry_rules import (
@@ -21,6 +23,7 @@ from gateway.risk.retry_rules import (
     RetryWatch,
     find_issuer_stop,
     is_retry_forbidden,
+    resolve_network,
 )
 from gateway.risk.risk_store import TIMER, find_earliest_retry
 from gateway.scheduling import dunning
@@ -359,3 +362,182 @@ def test_the_cardholder_may_try_again_unless_the_issuer_said_never_or_later(
 ) -> None:
     """02, 21 and a stopped subscription are about what the merchant initiates."""
     assert is_retry_forbidden(network, code, advice) is forbidden
+
+
+# --- one condition by itself ----------------------------------------------------------------------------------------
+
+NEVER, HOLDER, LATER = "700.601.003", "700.601.001", "700.600.002"
+
+
+def a_watch(network: str = "Visa", *, merchants: bool = False, **counts: Any) -> RetryWatch:
+    fixed: dict[str, Any] = {"merchant": UUID(int=1), "payment": UUID(int=2), "key": b"K", "now": clock.real_now()}
+    return RetryWatch(**fixed | counts, network=network, merchant_initiated=merchants)
+
+
+@pytest.mark.parametrize(
+    ("network", "counts", "merchants", "code"),
+    [
+        ("Visa", {}, False, None),
+        ("Visa", {}, True, None),
+        # The issuer's word goes before the counts, for good before for a time.
+        ("Visa", {"never": 1, "not_by_merchant": 1, "waits": 1, "month": 99}, True, NEVER),
+        ("", {"never": 1}, False, NEVER),
+        ("Visa", {"not_by_merchant": 1, "waits": 1}, True, HOLDER),
+        ("Visa", {"not_by_merchant": 1}, False, None),
+        ("Visa", {"waits": 1}, False, LATER),
+        ("Visa", {"waits": 1}, True, LATER),
+        ("Visa", {"waits_of_merchant": 1}, True, LATER),
+        ("Visa", {"waits_of_merchant": 1}, False, None),
+        # Each network has its own counts.
+        ("Visa", {"month": 14}, False, None),
+        ("Visa", {"month": 15}, False, LATER),
+        ("Visa", {"month": 16}, False, LATER),
+        ("Visa", {"month": 14, "day": 14}, False, None),
+        ("Mastercard", {"day": 9, "month": 34}, False, None),
+        ("Mastercard", {"day": 10, "month": 10}, False, LATER),
+        ("Mastercard", {"day": 0, "month": 35}, False, LATER),
+        ("", {"day": 99, "month": 99}, True, None),
+        ("Amex", {"day": 99, "month": 99}, True, None),
+        ("Zetwork", {"day": 99, "month": 99}, True, None),
+    ],
+)
+def test_an_attempt_is_declined_by_the_first_rule_that_forbids_it(
+    network: str, counts: dict[str, int], merchants: bool, code: str | None
+) -> None:
+    verdict = a_watch(network, merchants=merchants, **counts).verdict()
+    assert (verdict.code if verdict is not None else None) == code
+    if verdict is not None:
+        (reason,) = verdict.reasons
+        assert (str(verdict.outcome), reason.rule, reason.verdict) == ("decline", "schemes' retry rules", "decline")
+        assert reason.why
+
+
+@pytest.mark.parametrize(
+    ("network", "counts", "why"),
+    [
+        ("Visa", {"month": 17}, "17 declines of this card in 720 hours"),
+        ("Mastercard", {"day": 11, "month": 12}, "11 declines of this card in 24 hours"),
+        ("Mastercard", {"day": 3, "month": 36}, "36 declines of this card in 720 hours"),
+    ],
+)
+def test_too_many_declines_are_told_with_their_number_and_their_hours(
+    network: str, counts: dict[str, int], why: str
+) -> None:
+    verdict = a_watch(network, **counts).verdict()
+    assert verdict is not None
+    assert verdict.reasons[0].why == why
+
+
+@pytest.mark.parametrize(
+    ("network", "day", "month", "forbidden"),
+    [
+        ("Visa", 0, 13, False), ("Visa", 0, 14, True),
+        ("Mastercard", 8, 8, False), ("Mastercard", 9, 9, True), ("Mastercard", 0, 33, False),
+        ("Mastercard", 0, 34, True),
+    ],
+)  # fmt: skip
+def test_one_more_attempt_counts_the_decline_of_the_one_before(
+    network: str, day: int, month: int, forbidden: bool
+) -> None:
+    watch = a_watch(network, day=day, month=month)
+    assert (watch.verdict_after_decline() is not None) is forbidden
+    assert (watch.day, watch.month, watch.verdict()) == (day, month, None), "it is only asked"
+    watch.add_decline()
+    assert (watch.day, watch.month, watch.verdict() is not None) == (day + 1, month + 1, forbidden)
+
+
+def test_counts_are_read_in_their_order_and_none_were_asked_for_without_an_answer() -> None:
+    watch = a_watch()
+    answer: Any = SimpleNamespace(returned={"declines": "1 2 3 4 5 6"})
+    watch.read_counts(answer)
+    found = (watch.day, watch.month, watch.never, watch.not_by_merchant, watch.waits, watch.waits_of_merchant)
+    assert found == (1, 2, 3, 4, 5, 6)
+    none: Any = SimpleNamespace(returned={"address": "7"})
+    fresh = a_watch()
+    fresh.read_counts(none)
+    assert (fresh.day, fresh.month, fresh.never, fresh.verdict()) == (0, 0, 0, None)
+
+
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.mark.parametrize(
+    ("row", "counts"),
+    [
+        # day, month, never, not by the merchant, waits, waits of the merchant
+        ({}, (1, 1, 0, 0, 0, 0)),
+        ({"ago": timedelta(0)}, (1, 1, 0, 0, 0, 0)),
+        ({"ago": -MINUTE}, (0, 0, 0, 0, 0, 0)),
+        ({"ago": timedelta(days=1) - MINUTE}, (1, 1, 0, 0, 0, 0)),
+        ({"ago": timedelta(days=1)}, (0, 1, 0, 0, 0, 0)),
+        ({"ago": timedelta(days=30) - MINUTE}, (0, 1, 0, 0, 0, 0)),
+        ({"ago": timedelta(days=30)}, (0, 0, 0, 0, 0, 0)),
+        ({"stops": "card"}, (1, 1, 1, 0, 0, 0)),
+        ({"stops": "merchant"}, (1, 1, 0, 1, 0, 0)),
+        ({"stops": "card", "until": MINUTE}, (1, 1, 0, 0, 1, 0)),
+        ({"stops": "merchant", "until": MINUTE}, (1, 1, 0, 0, 0, 1)),
+        ({"stops": "card", "until": timedelta(0)}, (1, 1, 0, 0, 0, 0)),
+        ({"stops": "merchant", "until": timedelta(0)}, (1, 1, 0, 0, 0, 0)),
+        ({"stops": "card", "until": -MINUTE}, (1, 1, 0, 0, 0, 0)),
+        ({"until": MINUTE}, (1, 1, 0, 0, 0, 0)),
+        ({"stops": "card", "key": b"L"}, (0, 0, 0, 0, 0, 0)),
+        ({"stops": "card", "merchant": "another"}, (0, 0, 0, 0, 0, 0)),
+    ],
+)
+def test_each_decline_is_counted_where_it_belongs(
+    shop: Shop, stranger: Shop, row: dict[str, Any], counts: tuple[int, ...]
+) -> None:
+    now = clock.real_now()
+    CardDecline.objects.create(
+        merchant=(stranger if row.get("merchant") else shop).merchant,
+        key=row.get("key", b"K"),
+        payment=UUID(int=3),
+        at=now - row.get("ago", MINUTE),
+        stops=row.get("stops", ""),
+        retry_after=now + row["until"] if "until" in row else None,
+    )
+    asked: list[Any] = []
+    write: Any = SimpleNamespace(returning=lambda *given: asked.append(given))
+    a_watch(merchant=shop.merchant.pk, now=now).add_count_query(write)
+    ((name, sql, values),) = asked
+    ((found,),) = execute_sql(sql, values)
+    assert (name, tuple(map(int, found.split()))) == ("declines", counts)
+
+
+def test_a_decline_is_kept_with_its_merchant_card_and_moment() -> None:
+    (row,) = count_decline("800.100.155")
+    assert (row["merchant_id"], row["key"], row["payment"]) == (UUID(int=1), b"K", UUID(int=2))
+    assert clock.real_now() - row["at"] < timedelta(minutes=5)
+
+
+@pytest.mark.parametrize(
+    ("network", "code", "advice", "stop"),
+    [
+        ("Visa", "800.100.165", "", "card"),
+        ("Mastercard", "800.100.165", "", ""),
+        ("", "800.100.165", "", ""),
+        ("Visa", "800.100.170", "", "merchant"),
+        ("Visa", "800.100.170", "03", "card"),
+        ("Visa", "800.100.165", "21", "card"),
+        ("", "800.100.155", "03", "card"),
+        ("", "800.100.155", "21", "merchant"),
+        ("Amex", "800.100.500", "", "merchant"),
+        ("Amex", "800.100.501", "", "merchant"),
+        ("Visa", "800.100.155", "", ""),
+        ("Visa", "800.100.155", "04", ""),
+        ("Visa", "03", "", ""),
+        ("Visa", "", "800.100.165", ""),
+    ],
+)
+def test_an_issuers_stop_is_by_network_and_code_or_by_advice_and_for_good_first(
+    network: str, code: str, advice: str, stop: str
+) -> None:
+    assert find_issuer_stop(network, code, advice) == stop
+
+
+@pytest.mark.parametrize(
+    ("brand", "network"),
+    [("VISA", "Visa"), ("VPAY", "Visa"), ("MASTER", "Mastercard"), ("MAESTRO", "Mastercard"), ("AMEX", ""), ("", "")],
+)
+def test_a_brand_follows_the_rules_of_its_network(brand: str, network: str) -> None:
+    assert resolve_network(brand) == network

@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+import structlog
 
 from gateway.core import clock, identifiers
 from gateway.core.money import Money
@@ -28,9 +29,10 @@ from gateway.models import (
     RiskTrialObservation,
     Status,
 )
+from gateway.risk import risk_store
 from gateway.risk.card_testing import build_card_testing_watch
 from gateway.risk.conditions import Velocity, VelocityCounts
-from gateway.risk.evaluation import RiskOutcome, RiskVerdict
+from gateway.risk.evaluation import RiskOutcome, RiskReason, RiskVerdict
 from gateway.risk.fields import RiskSubject, build_risk_subject
 from gateway.risk.retry_rules import RetryWatch
 from gateway.risk.risk_store import (
@@ -39,6 +41,7 @@ from gateway.risk.risk_store import (
     LoadedRuleSet,
     UnknownRuleSetError,
     _delete_old_observations,
+    find_earliest_retry,
     find_matching_lists,
     list_observation_keys,
     load_past_signals,
@@ -405,3 +408,112 @@ def test_a_window_of_card_testing_has_five_slices_and_counts_of_its_kind(shop: S
     assert write.run()
     watch.read_counts(write)
     assert watch.net == {kind: 11}
+
+
+# --- a decision, a set and a retry, part by part ----------------------------------------------------------------------
+
+
+def test_a_decision_keeps_the_set_its_version_and_what_each_reason_says(shop: Shop) -> None:
+    """What a reason does not say is left out."""
+    read = Payment.objects.get(pk=shop.api.pay(paymentType="PA").id)
+    rules = counting(PER_MAIL).numbered("WEB", 7)
+    reasons = (
+        RiskReason(rule="first", why="because", score=5),
+        RiskReason(rule="second", why="", verdict="decline"),
+    )
+    verdict = RiskVerdict(outcome=RiskOutcome.DECLINE, code="100.400.319", score=5, reasons=reasons)
+    assert record_decision(read, verdict, rules, answer={"risk": 1}, at=clock.real_now())
+    row = RiskDecision.objects.get()
+    assert (row.set_key, row.version, row.outcome, row.code, row.score) == ("WEB", 7, "decline", "100.400.319", 5)
+    assert row.reasons == [
+        {"rule": "first", "why": "because", "score": 5},
+        {"rule": "second", "verdict": "decline"},
+    ]
+    told = Notification.objects.get(kind="RISK")
+    assert (told.merchant_id, told.channel_id) == (shop.merchant.pk, shop.channel.pk)
+
+
+def test_a_decision_wakes_the_webhooks_once_it_is_written(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    woken: list[str] = []
+    monkeypatch.setattr(risk_store.wakeup, "notify_timer", woken.append)
+    verdict = RiskVerdict(outcome=RiskOutcome.ACCEPT, score=0)
+    for kind, changed, expected in (("PA", 0, 1), ("RI", 0, 0), ("PA", 7, 0)):
+        read = Payment.objects.get(pk=shop.api.pay(paymentType="PA").id)
+        woken.clear()
+        read.payment_type = kind
+        read.sequence += changed
+        assert record_decision(read, verdict, None, answer={}, at=clock.real_now()) is (not changed)
+        assert woken == [risk_store.wakeup.WEBHOOK_TIMER] * expected
+
+
+def test_a_set_that_this_program_cannot_read_screens_nothing_and_says_so(shop: Shop) -> None:
+    RiskSet.objects.create(
+        merchant=shop.merchant, key="NEWER", document={"key": "NEWER", "rules": "none" * 400}, active=True, version=3
+    )
+    make_list(shop, "ours", "customer.email", MAIL)
+    with structlog.testing.capture_logs() as logged:
+        found = load_rule_set(shop.merchant.pk, "NEWER", subject())
+    assert (found.rules.rules, found.rules.key, found.rules.version) == ((), "NEWER", 3)
+    assert found.lists == {"ours"}
+    (entry,) = logged
+    assert (entry["event"], entry["log_level"], entry["merchant"], entry["set"]) == (
+        "risk_set_unreadable", "error", shop.merchant.pk.hex, "NEWER",
+    )  # fmt: skip
+    assert 0 < len(entry["why"]) <= 500
+
+
+def test_a_set_is_loaded_with_its_version_and_the_lists_of_its_subject(shop: Shop, stranger: Shop) -> None:
+    make_set(shop, "A")
+    RiskSet.objects.update(version=4)
+    make_list(shop, "ours", "customer.email", MAIL)
+    make_list(shop, "other", "customer.email", OTHER_MAIL)
+    make_list(stranger, "theirs", "customer.email", MAIL)
+    found = load_rule_set(shop.merchant.pk, "A", subject())
+    assert (found.rules.key, found.rules.version, found.lists) == ("A", 4, {"ours"})
+
+
+DAY = timedelta(days=1)
+
+
+@pytest.mark.parametrize(
+    ("network", "declines", "earliest"),
+    [
+        # (number, days ago, days that it asks to wait from now, whose) → days from now
+        ("Visa", [], 0),
+        ("Visa", [(14, 2, None)], 0),
+        ("Visa", [(15, 2, None)], 28),
+        ("Visa", [(15, 29, None)], 1),
+        ("Visa", [(15, 30, None)], 0),
+        ("Visa", [(15, -1, None)], 0),
+        ("Visa", [(15, 0, None)], 30),
+        ("Visa", [(1, 2, 3)], 3),
+        ("Visa", [(1, 2, -1)], 0),
+        ("Visa", [(1, 30, 3)], 0),
+        ("Visa", [(1, 2, 3), (15, 10, None)], 20),
+        ("Visa", [(1, 2, 25), (15, 10, None)], 25),
+        ("Mastercard", [(9, 0, None)], 0),
+        ("Mastercard", [(10, 0, None)], 1),
+        ("Mastercard", [(35, 3, None)], 27),
+        ("Mastercard", [(34, 3, None)], 0),
+        ("Mastercard", [(10, 0, None), (25, 3, None)], 27),
+        ("", [(35, 0, None)], 0),
+        ("Amex", [(35, 0, None)], 0),
+        ("", [(1, 2, 3)], 3),
+    ],
+)
+def test_a_retry_is_allowed_when_the_last_rule_allows_it(
+    shop: Shop, stranger: Shop, network: str, declines: list[tuple[int, int, int | None]], earliest: int
+) -> None:
+    now = clock.real_now()
+    same = {"at": now, "payment": identifiers.row_id(), "retry_after": now + 99 * DAY}
+    CardDecline.objects.create(merchant=stranger.merchant, key=b"K", **same)
+    CardDecline.objects.create(merchant=shop.merchant, key=b"L", **same)
+    for number, days, wait in declines:
+        CardDecline.objects.bulk_create(
+            CardDecline(
+                merchant=shop.merchant, key=b"K", payment=identifiers.row_id(), at=now - days * DAY,
+                retry_after=now + wait * DAY if wait is not None else None,
+            )
+            for _ in range(number)
+        )  # fmt: skip
+    assert find_earliest_retry(shop.merchant.pk, b"K", network, now) == now + earliest * DAY
