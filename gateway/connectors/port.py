@@ -335,6 +335,14 @@ class RenewalHolds(Protocol):
         ...
 
 
+class CaptureBatching(Protocol):
+    """Optional for connectors whose captures may wait for a batch of their acquirer."""
+
+    def find_capture_arrival(self, account: ConnectorAccount, at: datetime) -> datetime:
+        """When a capture that is made at ``at`` reaches the account's acquirer: with the next batch, or at once."""
+        ...
+
+
 class Connector(Protocol):
     """The interface of a connector.
 

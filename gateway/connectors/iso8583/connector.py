@@ -14,7 +14,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
@@ -176,6 +176,15 @@ class Iso8583Connector:
     def holds_renewals_apart(self, account: ConnectorAccount) -> bool:
         """Whether the host holds a renewal as an amount of its own, beside what it renews."""
         return account.settings.get("renewals") == RENEWALS_APART
+
+    def find_capture_arrival(self, account: ConnectorAccount, at: datetime) -> datetime:
+        """When a capture that is made at ``at`` reaches the host: with the account's next batch, or at once."""
+        if account.settings.get("capture") != BATCH_CAPTURES:
+            return at
+        try:
+            return parse_terminal(account).next_batch(at)
+        except TerminalNotConfiguredError:  # the capture is declined when it is submitted
+            return at
 
     def faults_of(self, settings: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
         """Errors in an account's settings taken together: (setting, reason)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from datetime import UTC, timedelta
 from decimal import Decimal
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from gateway.connectors.iso8583 import capture_records
 from gateway.connectors.iso8583.private_field import parse_private_field
 from gateway.connectors.iso8583.terminal import check_terminal_settings
+from gateway.core import clock
 from gateway.models import (
     AcquirerExchange,
     AuthorizationRelease,
@@ -35,6 +37,7 @@ OK = "000.100.112"
 PRACTICE = "standingInstruction.industryPractice"
 NOT_FINAL = "700.400.570"
 TOO_LATE = "700.300.400"
+WAITS = "800.400.500"
 DAY = 86_400
 
 
@@ -324,6 +327,32 @@ def test_a_capture_by_batch_names_the_newest_renewal(shop: Shop, iso_host: IsoHo
     row = BatchedCapture.objects.get(pk=capture)
     message = capture_records.load_capture_message(row)
     assert named_by(message, iso_host.seen("0100")[1])
+
+
+@pytest.mark.parametrize("way", ["batch", "advice"])
+@pytest.mark.parametrize("late", list(Channel.ExpiredCaptures))
+def test_a_capture_has_to_reach_the_host_before_the_authorization_ends(
+    shop: Shop, iso_host: IsoHost, late: str, way: str
+) -> None:
+    """A batch an hour ago, the next one in 23 hours, and an authorization of a day: what is captured after that batch
+    arrives a day too late. Visa 11.3 goes by the day of the clearing record."""
+    hour_ago = clock.merchant_now(shop.merchant) - timedelta(hours=1)
+    account_at_host(shop.channel, iso_host, capture=way, batch_at=f"{hour_ago.astimezone(UTC):%H:%M}")
+    Channel.objects.update(authorization_days={"VISA": 1}, expired_captures=late)
+    held = authorize(shop)
+    in_time = shop.api.follow(held, "CP", "10.00")
+    assert in_time.code == (WAITS if way == "batch" else OK)
+    jump(DAY - 1_800)
+    answer = shop.api.follow(held, "CP", "20.00")
+    renewed = Payment.objects.filter(chain=held, practice="REAUTHORIZATION")
+    if way == "batch" and late == Channel.ExpiredCaptures.REFUSE:
+        assert (answer.status, answer.code) == (400, TOO_LATE)
+        assert "ends before that" in answer.body["resultDetails"]["ExtendedDescription"]
+        assert again(shop, held, "REAUTHORIZATION", "90.00").code == OK
+        assert shop.api.follow(held, "CP", "20.00").code == WAITS
+        return
+    assert answer.code == (WAITS if way == "batch" else OK)
+    assert [one.status for one in renewed] == ([Status.APPROVED] if way == "batch" else [])
 
 
 def test_an_increment_after_a_renewal_belongs_to_it(shop: Shop, host: IsoHost) -> None:
