@@ -15,7 +15,14 @@ from datetime import datetime
 from typing import Final, cast
 from uuid import UUID
 
-from gateway.connectors.port import CaptureBatching, Connector, ConnectorAccount, MessageNumbering, RenewalHolds
+from gateway.connectors.port import (
+    CaptureBatching,
+    Connector,
+    ConnectorAccount,
+    DayCounting,
+    MessageNumbering,
+    RenewalHolds,
+)
 from gateway.core.secret import Secret
 from gateway.models import AcquirerAccount, OpenPayment, Suspension
 from gateway.vault.sealing import VaultError, current_vault
@@ -85,6 +92,17 @@ def find_capture_arrival(connector: Connector | None, channel: UUID, merchant: s
     except VaultError:
         return at
     return cast(CaptureBatching, connector).find_capture_arrival(account, at)
+
+
+def find_day_zone(connector: Connector | None, channel: UUID, merchant: str) -> str:
+    """The time zone in which an account's acquirer counts an authorization's days (:class:`DayCounting`); '' where it
+    counts hours, and where the account's secrets do not open."""
+    if connector is None or getattr(connector, "find_day_zone", None) is None:
+        return ""
+    try:
+        return cast(DayCounting, connector).find_day_zone(load_connector_account(connector, channel, merchant))
+    except VaultError:  # the authorization is approved, whatever its account's secrets; hours end earlier
+        return ""
 
 
 def clear_account_cache() -> None:

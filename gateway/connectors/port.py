@@ -343,6 +343,14 @@ class CaptureBatching(Protocol):
         ...
 
 
+class DayCounting(Protocol):
+    """Optional for connectors whose acquirers may count an authorization's days by the calendar."""
+
+    def find_day_zone(self, account: ConnectorAccount) -> str:
+        """The time zone with whose days the account's acquirer ends an authorization; '' for days of 24 hours."""
+        ...
+
+
 class Connector(Protocol):
     """The interface of a connector.
 

@@ -449,8 +449,8 @@ def decide_follow_up(
     reported: bool = False,
 ) -> FollowUpDecision:
     """Decide by the operation table and the request's own refusals whether a follow-up may begin, and its amount.
-    ``at``: the merchant's clock; ``reported``: its acquirer reports what has happened, so nothing is too late. A capture
-    that waits for a batch has to reach its acquirer before the authorization ends (docs/decisions/0155)."""
+    ``at``: the merchant's clock; ``reported``: its acquirer reports what has happened, so nothing is too late. A
+    capture that waits for a batch has to reach its acquirer before the authorization ends (docs/decisions/0155)."""
     amount = parameters.get("amount")
     if not is_type_supported(target.brand, operation.code):
         return FollowUpDecision(amount=Decimal(amount or 0), code=TYPE_NOT_WITH_METHOD_CODE)

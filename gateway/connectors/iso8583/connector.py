@@ -46,6 +46,7 @@ from gateway.connectors.iso8583.processing_codes import TRANSFER_CAPABILITIES
 from gateway.connectors.iso8583.replies import reply_from_answer, reply_from_reversal
 from gateway.connectors.iso8583.terminal import (
     BATCH_CAPTURES,
+    CALENDAR_DAYS,
     ISO8583_SETTINGS,
     RENEWALS_APART,
     TerminalNotConfiguredError,
@@ -185,6 +186,11 @@ class Iso8583Connector:
             return parse_terminal(account).next_batch(at)
         except TerminalNotConfiguredError:  # the capture is declined when it is submitted
             return at
+
+    def find_day_zone(self, account: ConnectorAccount) -> str:
+        """The time zone by whose days the host counts the validity of authorizations; '' where it counts hours."""
+        counts = account.settings.get("authorization_days") == CALENDAR_DAYS
+        return account.settings.get("time_zone", "UTC") if counts else ""
 
     def faults_of(self, settings: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
         """Errors in an account's settings taken together: (setting, reason)."""

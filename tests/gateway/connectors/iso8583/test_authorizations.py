@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-from datetime import UTC, timedelta
+from datetime import UTC, time, timedelta
 from decimal import Decimal
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -353,6 +354,22 @@ def test_a_capture_has_to_reach_the_host_before_the_authorization_ends(
         return
     assert answer.code == (WAITS if way == "batch" else OK)
     assert [one.status for one in renewed] == ([Status.APPROVED] if way == "batch" else [])
+
+
+@pytest.mark.parametrize("counts", ["hours", "calendar"])
+def test_an_authorization_ends_with_the_day_of_an_acquirer_that_counts_days(
+    shop: Shop, iso_host: IsoHost, counts: str
+) -> None:
+    account_at_host(shop.channel, iso_host, authorization_days=counts, time_zone="Asia/Kathmandu")
+    held = Payment.objects.get(pk=authorize(shop))
+    assert held.expires_at is not None
+    assert held.completed_at is not None
+    there = ZoneInfo("Asia/Kathmandu")
+    end, approved = held.expires_at.astimezone(there), held.completed_at.astimezone(there)
+    if counts == "hours":
+        assert end - approved == timedelta(days=10)
+        return
+    assert (end.time(), end.date()) == (time(), approved.date() + timedelta(days=11))
 
 
 def test_an_increment_after_a_renewal_belongs_to_it(shop: Shop, host: IsoHost) -> None:
