@@ -378,7 +378,7 @@ VISA_LATER = (
 
 @pytest.mark.parametrize("code", [*VISA_NEVER, *VISA_LATER])
 def test_only_what_visa_calls_never_again_stops_a_card(code: str) -> None:
-    """https://www.checkout.com/docs/developer-resources/codes/visa-response-codes; category 4 is what is in no other."""
+    """docs/decisions/0156, with the source of the categories."""
     found = answer(request(), de39=code).code
     assert find_issuer_stop("Visa", found, "") == ("card" if code in VISA_NEVER else "")
 
