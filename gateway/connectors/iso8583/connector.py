@@ -131,7 +131,9 @@ class Iso8583Connector:
         if request.operation == "RV" and (row := batched_capture.find_reversed_capture(request)) is not None:
             return batched_capture.inquire_reversal(request, row)
         if request.operation == "CP" and (row := capture_records.find_batched_capture(request.payment)) is not None:
-            return batched_capture.reply_from_batched_capture(row, request.brand, {"inquiry": request.payment.hex})
+            return batched_capture.reply_from_batched_capture(
+                row, request.network_brand, {"inquiry": request.payment.hex}
+            )
         if _is_batched_only(request):
             return NotFoundAtAcquirer(sent={"inquiry": request.payment.hex}, received={"capture": "unknown"})
         if _was_never_built(request):

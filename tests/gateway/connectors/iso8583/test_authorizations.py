@@ -40,6 +40,7 @@ NOT_FINAL = "700.400.570"
 TOO_LATE = "700.300.400"
 WAITS = "800.400.500"
 DAY = 86_400
+VISA, MASTERCARD = "4200000000000000", "5454545454545454"
 
 
 @pytest.fixture
@@ -472,6 +473,19 @@ def test_a_renewal_that_is_held_apart_renews_all_that_is_left(shop: Shop, apart:
     again(shop, first, "REAUTHORIZATION", "100.00")
     recover()
     assert (apart.holds, capturable(first), open_releases()) == (10000, 10000, 0)
+
+
+@pytest.mark.parametrize(("number", "brand", "sent"), [(MASTERCARD, "MASTER", 1), (VISA, "VISA", 2)])
+def test_mastercard_prolongs_all_that_is_left_and_no_other_amount(
+    shop: Shop, host: IsoHost, number: str, brand: str, sent: int
+) -> None:
+    """docs/decisions/0156: it has no renewal of its own, and prolongs what it holds by an increment of nothing."""
+    card = {"paymentBrand": brand, "card__number": number}
+    held = shop.api.pay(testMode="EXTERNAL", paymentType="PA", amount="100.00", **card).id
+    answer = again(shop, held, "REAUTHORIZATION", "60.00")
+    assert (answer.code, len(host.seen("0100"))) == ("600.100.100" if sent == 1 else OK, sent)
+    assert shop.api.follow(held, "RV", "40.00").code == OK
+    assert again(shop, held, "REAUTHORIZATION", "60.00").code == OK
 
 
 @pytest.mark.parametrize("seed", range(4))
