@@ -157,6 +157,11 @@ def let_alert_go(alert: DisputeAlert, by: audit_log.Actor, note: str) -> None:
         audit_log.record_audit_entry(by, "alert let go", alert, before={"state": before}, after=_describe(alert))
 
 
+def close_inquiry(alert: DisputeAlert, state: str, note: str) -> bool:
+    """Close an open inquiry by what its provider says. False if it is not open, or was moved meanwhile."""
+    return alert.state == AlertState.OPEN and _move(alert, state, note=note[:500])
+
+
 EARLIEST_OPEN_ALERT: Final = "SELECT min(opened_at) FROM chargebacks_disputealert WHERE state IN ('OPEN', 'REFUNDING')"
 """Past while an alert is open: each run looks whether its payment was refunded meanwhile."""
 

@@ -20,7 +20,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Exists, OuterRef
 from django.utils.translation import gettext as _
 
-from chargebacks.deadlines import compute_response_deadline, find_last_answer_day
+from chargebacks.deadlines import compute_response_deadline, find_day_end, find_last_answer_day
 from chargebacks.models import CaseEvent, Chargeback, DisputeAlert, Reminder
 from chargebacks.revocations import stop_stored_credentials, stops_stored_credentials
 from chargebacks.stages import DisputeStage, choose_next_stage, find_stage_rule, is_final_return
@@ -57,13 +57,15 @@ ADOPTION_LOOKBACK: Final = timedelta(days=3)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemeFacts:
     """What the acquirer said of the scheme's side of a chargeback: reason code, case id, acquirer reference number, the
-    stage if it named one, and the day of its line, from which the scheme's days count."""
+    stage if it named one, and the day of its line, from which the scheme's days count. ``zone``: the time zone of its
+    days; '' for the merchant's."""
 
     reason: str = ""
     case: str = ""
     arn: str = ""
     stage: DisputeStage | None = None
     day: date | None = None
+    zone: str = ""
 
     def fill_from(self, previous: Chargeback) -> SchemeFacts:
         """These facts, filled up with what is known of the case before where nothing was said."""
@@ -94,14 +96,18 @@ def insert_case(
     scheme: SchemeFacts = NO_SCHEME_FACTS,
 ) -> None:
     """Insert a new case in the statement that writes its CB payment ``dispute``. ``behind``: the disputed payment.
-    ``answer_by``: the moment, if it is after ``respond_by``'s, until which an answer is taken."""
+    ``respond_by``: the acquirer's day, in the zone of ``scheme``. ``answer_by``: the moment, if it is after
+    ``respond_by``'s, until which an answer is taken."""
     if previous is not None:
         scheme = scheme.fill_from(previous)
     event, stage = _choose_opening(dispute, scheme, previous, answered=respond_by is not None)
     state, opened_at = apply_dispute_event(BEFORE_DISPUTE, event), dispute.created_at
     brand = find_network_brand(dispute)
     rule = find_stage_rule(brand, scheme.reason, stage)
-    days_gone = max((clock.real_now().date() - scheme.day).days, 0) if scheme.day is not None else 0
+    today = clock.real_now().astimezone(ZoneInfo(scheme.zone or "UTC")).date()
+    days_gone = max((today - scheme.day).days, 0) if scheme.day is not None else 0
+    if respond_by is not None and scheme.zone:
+        respond_by = min(respond_by, find_last_answer_day(merchant, find_day_end(respond_by, scheme.zone)))
     due_at = compute_response_deadline(merchant, opened_at, respond_by, rule.answer_days, days_gone)
     if answer_by is not None and due_at <= opened_at:
         due_at = max(answer_by, opened_at)

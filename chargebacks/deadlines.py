@@ -45,6 +45,11 @@ def find_last_answer_day(merchant: Merchant, answer_by: datetime) -> date:
     return there.date() - timedelta(days=there.time() < RESPONSE_DUE_TIME)
 
 
+def find_day_end(day: date, zone: str) -> datetime:
+    """The midnight with which a day of a time zone ends."""
+    return datetime.combine(day + timedelta(days=1), time(), ZoneInfo(zone))
+
+
 def count_days_left(case: Chargeback, at: datetime) -> int:
     """Calendar days of the merchant until the deadline's day: 0 on that day, whatever the hour."""
     return count_days_between(at, case.due_at, case.merchant.time_zone)

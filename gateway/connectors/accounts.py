@@ -11,10 +11,18 @@ import os
 import threading
 import time
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Final, cast
 from uuid import UUID
 
-from gateway.connectors.port import Connector, ConnectorAccount, MessageNumbering, RenewalHolds
+from gateway.connectors.port import (
+    CaptureBatching,
+    Connector,
+    ConnectorAccount,
+    DayCounting,
+    MessageNumbering,
+    RenewalHolds,
+)
 from gateway.core.secret import Secret
 from gateway.models import AcquirerAccount, OpenPayment, Suspension
 from gateway.vault.sealing import VaultError, current_vault
@@ -72,6 +80,29 @@ def holds_renewals_apart(connector: Connector | None, channel: UUID, merchant: s
     if connector is None or getattr(connector, "holds_renewals_apart", None) is None:
         return False
     return cast(RenewalHolds, connector).holds_renewals_apart(load_connector_account(connector, channel, merchant))
+
+
+def find_capture_arrival(connector: Connector | None, channel: UUID, merchant: str, at: datetime) -> datetime:
+    """When a capture that is made at ``at`` reaches its acquirer (:class:`CaptureBatching`); ``at`` where captures do
+    not wait, and where the account's secrets do not open: such a capture is refused before it is sent."""
+    if connector is None or getattr(connector, "find_capture_arrival", None) is None:
+        return at
+    try:
+        account = load_connector_account(connector, channel, merchant)
+    except VaultError:
+        return at
+    return cast(CaptureBatching, connector).find_capture_arrival(account, at)
+
+
+def find_day_zone(connector: Connector | None, channel: UUID, merchant: str) -> str:
+    """The time zone in which an account's acquirer counts an authorization's days (:class:`DayCounting`); '' where it
+    counts hours, and where the account's secrets do not open."""
+    if connector is None or getattr(connector, "find_day_zone", None) is None:
+        return ""
+    try:
+        return cast(DayCounting, connector).find_day_zone(load_connector_account(connector, channel, merchant))
+    except VaultError:  # the authorization is approved, whatever its account's secrets; hours end earlier
+        return ""
 
 
 def clear_account_cache() -> None:

@@ -335,6 +335,22 @@ class RenewalHolds(Protocol):
         ...
 
 
+class CaptureBatching(Protocol):
+    """Optional for connectors whose captures may wait for a batch of their acquirer."""
+
+    def find_capture_arrival(self, account: ConnectorAccount, at: datetime) -> datetime:
+        """When a capture that is made at ``at`` reaches the account's acquirer: with the next batch, or at once."""
+        ...
+
+
+class DayCounting(Protocol):
+    """Optional for connectors whose acquirers may count an authorization's days by the calendar."""
+
+    def find_day_zone(self, account: ConnectorAccount) -> str:
+        """The time zone with whose days the account's acquirer ends an authorization; '' for days of 24 hours."""
+        ...
+
+
 class Connector(Protocol):
     """The interface of a connector.
 

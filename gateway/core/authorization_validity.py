@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, time, timedelta
 from typing import Final
+from zoneinfo import ZoneInfo
 
 from gateway.core.brands import MASTERCARD_BRANDS
 
@@ -151,3 +152,12 @@ def resolve_authorization_validity(
         return None
     row = find_authorization_validity(brand, kind=kind, merchant_initiated=merchant_initiated, country=country, mcc=mcc)
     return timedelta(days=row.days)
+
+
+def compute_authorization_end(at: datetime, validity: timedelta, zone: str = "") -> datetime:
+    """When an authorization approved at ``at`` ends. ``zone``: of an acquirer that counts days by the calendar: the end
+    of the last of them there, the day of the approval not counted. Source: docs/decisions/0155."""
+    if not zone:
+        return at + validity
+    day = at.astimezone(ZoneInfo(zone)).date() + validity
+    return datetime.combine(day + timedelta(days=1), time(), ZoneInfo(zone)).astimezone(UTC)

@@ -19,6 +19,7 @@ from gateway.connectors.iso8583.batched_capture import reply_from_batched_captur
 from gateway.core import clock
 from gateway.models import BatchedCapture, Merchant, Payment, Status
 from gateway.payments import store
+from gateway.payments.network_brands import find_network_brand
 from gateway.payments.outcomes import outcome_from_reply
 from gateway.payments.states import PaymentTransitionError
 from gateway.timers.registry import Timer
@@ -80,7 +81,7 @@ def _apply_capture_outcome(row: BatchedCapture) -> bool:
         return False  # its first answer is being written, or recovery inquires about it
     if payment.status == Status.PENDING:
         reply = reply_from_batched_capture(
-            row, payment.brand, {"batch": row.batch.number if row.batch else "taken out"}
+            row, find_network_brand(payment), {"batch": row.batch.number if row.batch else "taken out"}
         )
         try:
             outcome = outcome_from_reply(reply, at=clock.merchant_now(payment.merchant))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Final
 from uuid import UUID
@@ -28,7 +28,7 @@ from gateway.catalogue.parse import (
     Parameters,
     mask_reported_value,
 )
-from gateway.connectors.accounts import load_connector_account
+from gateway.connectors.accounts import find_capture_arrival, load_connector_account
 from gateway.connectors.acquirer_message import forwardable_parameters
 from gateway.connectors.capabilities import TRANSFER_PARAMETER, TRANSFERS, find_unsendable
 from gateway.connectors.means import Means
@@ -46,6 +46,7 @@ from gateway.payments.descriptors import REQUEST_DESCRIPTOR, apply_target_descri
 from gateway.payments.network_tokens import replace_sent_means
 from gateway.payments.operation_table import (
     AUTHORIZATION_EXPIRED,
+    BATCH_AFTER_END_TEXT,
     INDUSTRY_PRACTICE_OPERATIONS,
     LATE_REAUTHORIZATION_OPERATION,
     OPERATIONS,
@@ -448,10 +449,12 @@ def decide_follow_up(
     reported: bool = False,
 ) -> FollowUpDecision:
     """Decide by the operation table and the request's own refusals whether a follow-up may begin, and its amount.
-    ``at``: the merchant's clock; ``reported``: its acquirer reports what has happened, so nothing is too late."""
+    ``at``: the merchant's clock; ``reported``: its acquirer reports what has happened, so nothing is too late. A
+    capture that waits for a batch has to reach its acquirer before the authorization ends (docs/decisions/0155)."""
     amount = parameters.get("amount")
     if not is_type_supported(target.brand, operation.code):
         return FollowUpDecision(amount=Decimal(amount or 0), code=TYPE_NOT_WITH_METHOD_CODE)
+    arrives_at = find_follow_up_arrival(operation, target, at)
     decision = evaluate_operation(
         operation,
         chain,
@@ -460,12 +463,23 @@ def decide_follow_up(
         parameters.get("currency"),
         final=parameters.get(SEQUENCE) == "FINAL",
         reported=reported,
-        at=at,
+        at=arrives_at,
         settled=bool(operation.settled) and not reported and is_beyond_reversal(target, at),
     )
+    if decision.code == AUTHORIZATION_EXPIRED and not chain.authorization.is_expired(at):
+        return replace(decision, text=BATCH_AFTER_END_TEXT.format(at=arrives_at.astimezone(UTC)))
     if parameters.refusals and not decision.code:
         return FollowUpDecision(amount=decision.amount, code=parameters.refusals[0].code)
     return decision
+
+
+def find_follow_up_arrival(operation: PaymentOperation, target: Payment, at: datetime) -> datetime:
+    """When a follow-up of ``target`` that is made at ``at`` reaches the acquirer: a capture with the next batch where
+    its account collects them, anything else at once."""
+    if operation.code != "CP":
+        return at
+    connector = CONNECTORS.get(target.connector)
+    return find_capture_arrival(connector, target.channel_id, target.acquirer_merchant_id, at)
 
 
 def build_follow_up(
@@ -474,7 +488,7 @@ def build_follow_up(
     """Build the row of a follow-up: brand, means, test mode and currency come from the chain (ruling D2)."""
     parameters = request.parameters
     echo, answer = apply_target_descriptor(build_stored_request(parameters), target)
-    if text := find_refusal_text(operation, decision.code, target):
+    if text := decision.text or find_refusal_text(operation, decision.code, target):
         answer = answer | {"resultDetails": {"ExtendedDescription": text}}
     if operation.code == "RB":
         whole_only = refuses_partial_approvals(request.channel or target.channel)

@@ -15,6 +15,7 @@ from gateway.connectors.means import Card
 from gateway.connectors.point_of_service import build_point_of_service
 from gateway.models import Payment, Status
 from gateway.payments.nested_values import deep_merge
+from gateway.payments.network_brands import find_network_brand
 from gateway.payments.stored_answer import get_shown_facts
 from gateway.threeds_protocol.networks import ThreeDSNetwork, find_threeds_network
 
@@ -32,8 +33,9 @@ class FraudLiability(enum.StrEnum):
 
 
 def resolve_fraud_liability(payment: Payment) -> FraudLiability | None:
-    """The liability of an approved first card payment; None for other payments, and for networks without 3-D Secure."""
-    network = find_threeds_network(payment.brand)
+    """The liability of an approved first card payment, of a wallet's by the network of the card in it; None for other
+    payments, and for networks without 3-D Secure."""
+    network = find_threeds_network(find_network_brand(payment))
     if (
         network is None
         or payment.referenced is not None

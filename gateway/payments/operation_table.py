@@ -220,6 +220,10 @@ REFUSAL_TEXTS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """Result code → ``resultDetails.ExtendedDescription`` of a follow-up that comes too late: what to send instead."""
+BATCH_AFTER_END_TEXT: Final = (
+    "The acquirer would have it with its batch of {at:%Y-%m-%d %H:%M} UTC, and the authorization ends before that: "
+    "renew it, or authorize anew."
+)
 FINAL_CREDIT_TEXT: Final = "It is settled, or pushed to a card: a credit is final then."
 FINAL_AMOUNT_TEXT: Final = "It was authorized as final: only an estimated amount is raised."
 
@@ -260,10 +264,12 @@ PLATFORM_ONLY_CODE: Final = "700.400.402"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowUpDecision:
-    """Whether a follow-up may begin with ``amount``: ``code`` is empty if so, else the result code of the refusal."""
+    """Whether a follow-up may begin with ``amount``: ``code`` is empty if so, else the result code of the refusal, and
+    ``text`` its ExtendedDescription where that depends on more than the code."""
 
     amount: Decimal
     code: str = ""
+    text: str = ""
 
 
 def evaluate_operation(
@@ -280,7 +286,8 @@ def evaluate_operation(
 ) -> FollowUpDecision:
     """Decide whether ``operation`` may follow ``target`` with ``amount``, for API calls and clerks alike. ``final``: it
     is marked sequence=FINAL. ``reported``: its acquirer reports what has happened, so a chargeback has no ceiling, and
-    a second one can be reversed (docs/decisions/0065). ``at``: the merchant's clock, None where time does not count;
+    a second one can be reversed (docs/decisions/0065). ``at``: when it reaches the acquirer, by the merchant's clock,
+    None where time does not count;
     ``settled``: the target is beyond its reversal (gateway.payments.reversal_border)."""
     requested = amount if amount is not None else Decimal(0)
     if code := _find_refusal_code(operation, chain, target, currency, reported=reported, at=at, settled=settled):

@@ -83,6 +83,8 @@ INQUIRY_POLL_S: Final = 0.5
 INQUIRY_BACKOFF_S: Final = (1, 2, 4, 8, 15, 30, 45)
 """Delays between inquiries without an answer; the last repeats. Short enough that a payment has its result within a
 minute after its acquirer is back."""
+WAITING_EXCHANGE: Final = "wait"
+"""Kind of the exchange of a look at a payment that waits for a person: nothing was sent, and nobody was asked."""
 _MAX_INQUIRIES: Final = 32_000
 
 InquiryTarget = tuple[str, UUID | None, str]
@@ -112,8 +114,8 @@ FROM due WHERE o.payment_id = due.payment_id RETURNING o.payment_id
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InquiryExchange:
-    """One inquiry or void that was sent to the acquirer. ``received``: the answer, or that there was none. ``at``: when
-    it ended, real time."""
+    """One inquiry or void that was sent to the acquirer, or a WAITING_EXCHANGE. ``received``: the answer, or that there
+    was none. ``at``: when it ended, real time."""
 
     kind: str
     at: datetime
@@ -351,10 +353,12 @@ def _resolve_outcome(connector: Connector, request: AcquirerRequest, payment: Pa
     try:
         voided = connector.void(replace(request, reversal_reason=reason))
     except VoidRefusedError as refused:
-        asked = _inquire_after_refused_void(
+        if refused.ask_again_after is not None:
+            waits = _build_unknown_exchange(WAITING_EXCHANGE, refused, started)
+            return InquiryResult(exchanges=[waits], reply=None, ask_again_after=refused.ask_again_after)
+        return _inquire_after_refused_void(
             connector, request, [first, _build_unknown_exchange("void", refused, started)]
         )
-        return replace(asked, ask_again_after=refused.ask_again_after)
     except OutcomeUnknownError as unknown:
         return InquiryResult(exchanges=[first, _build_unknown_exchange("void", unknown, started)], reply=None)
     second = _build_exchange("void", voided.sent, voided.received, started)
@@ -378,7 +382,7 @@ def _void_late_approval(connector: Connector, request: AcquirerRequest) -> Inqui
         voided = connector.void(replace(request, reversal_reason=ReversalReason.TIMEOUT))
     except OutcomeUnknownError as unknown:
         again = unknown.ask_again_after if isinstance(unknown, VoidRefusedError) else None
-        exchanges = [_build_unknown_exchange("void", unknown, started)]
+        exchanges = [_build_unknown_exchange(WAITING_EXCHANGE if again is not None else "void", unknown, started)]
         return InquiryResult(exchanges=exchanges, reply=None, ask_again_after=again)
     return InquiryResult(exchanges=[_build_exchange("void", voided.sent, voided.received, started)], reply=voided)
 

@@ -17,7 +17,7 @@ from uuid import UUID
 import structlog
 from django.db import models
 
-from gateway.connectors.accounts import holds_renewals_apart, load_connector_account
+from gateway.connectors.accounts import find_day_zone, holds_renewals_apart, load_connector_account
 from gateway.connectors.acquirer_message import (
     LINK_PARAMETER,
     flatten_body,
@@ -29,7 +29,11 @@ from gateway.connectors.point_of_service import is_initiated_by_merchant
 from gateway.connectors.port import AcquirerReply
 from gateway.connectors.routing import CONNECTORS
 from gateway.core import identifiers
-from gateway.core.authorization_validity import ESTIMATED_AUTHORIZATION, resolve_authorization_validity
+from gateway.core.authorization_validity import (
+    ESTIMATED_AUTHORIZATION,
+    compute_authorization_end,
+    resolve_authorization_validity,
+)
 from gateway.core.brands import MASTERCARD_BRANDS
 from gateway.db.statement import DatabaseTime
 from gateway.models import (
@@ -197,8 +201,11 @@ def _resolve_authorization_end(payment: Payment, reply: AcquirerReply, at: datet
         country=country,
         mcc=mcc,
     )
-    ends = [after for after in (validity, reply.valid_for) if after is not None]
-    return at + min(ends) if ends else None
+    zone = find_day_zone(CONNECTORS.get(payment.connector), payment.channel_id, payment.acquirer_merchant_id)
+    ends = [compute_authorization_end(at, validity, zone)] if validity is not None else []
+    if reply.valid_for is not None:
+        ends.append(at + reply.valid_for)
+    return min(ends, default=None)
 
 
 def _find_first_kind(payment: Payment) -> str:

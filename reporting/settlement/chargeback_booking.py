@@ -68,7 +68,7 @@ def book_chargebacks(file: SettlementFile, renew: Callable[[], None]) -> None:
         line__gt=file.book_line,
     )
     by = audit_log.Actor(name=f"settlement file {file.name}"[:150])
-    for number, record in enumerate(waiting.order_by("line").iterator(chunk_size=500), 1):
+    for number, record in enumerate(waiting.select_related("file").order_by("line").iterator(chunk_size=500), 1):
         book_record(record, by)
         if number % LINES_PER_LEASE_RENEWAL == 0:
             renew()
@@ -190,6 +190,7 @@ def _charge_back(record: SettlementRecord, disputed: Payment, by: audit_log.Acto
             arn=record.arn,
             stage=DisputeStage(record.dispute_stage) if record.dispute_stage else None,
             day=record.settlement_date,
+            zone=record.file.time_zone,
         ),
     ).pk
 

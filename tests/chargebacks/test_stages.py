@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from datetime import timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 
 import pytest
@@ -15,7 +15,7 @@ from chargebacks.models import Chargeback
 from chargebacks.stages import DisputeStage
 from chargebacks.states import DisputeTransitionError
 from gateway.core import clock, result_codes
-from gateway.models import Payment
+from gateway.models import Merchant, Payment
 from reporting.models import ClearingInstitute, Finding, SettlementRecord
 from tests.support.fixtures import Shop
 from tests.support.office import person, signed_in
@@ -121,6 +121,25 @@ def test_the_schemes_days_count_from_the_day_of_its_line(shop: Shop, ago: int, l
     facts = cases.SchemeFacts(reason="10.4", day=day)
     case = ledger.record_chargeback(paid(shop), Decimal(100), by=BY, scheme=facts)
     assert days(case) == left
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "due"),
+    [
+        ("Europe/Berlin", "Europe/Berlin", "2030-01-31T16:00:00+00:00"),
+        ("Europe/Berlin", "America/Los_Angeles", "2030-01-31T01:00:00+00:00"),  # the 30th: on the 31st it is too late
+        ("Europe/Berlin", "Asia/Tokyo", "2030-01-31T08:00:00+00:00"),
+        ("America/Los_Angeles", "Pacific/Kiritimati", "2030-01-31T03:00:00+00:00"),
+        ("Pacific/Kiritimati", "Pacific/Pago_Pago", "2030-01-31T04:00:00+00:00"),
+        ("", "America/Los_Angeles", "2030-02-01T01:00:00+00:00"),
+    ],
+)
+def test_the_acquirers_day_ends_in_its_own_zone(shop: Shop, theirs: str, ours: str, due: str) -> None:
+    """docs/decisions/0155: an answer at 17:00 in Los Angeles is there at two in the night in Berlin."""
+    Merchant.objects.update(time_zone=ours)
+    facts = cases.SchemeFacts(reason="10.4", zone=theirs)
+    case = ledger.record_chargeback(paid(shop), Decimal(100), by=BY, respond_by=date(2030, 1, 31), scheme=facts)
+    assert case.due_at == datetime.fromisoformat(due)
 
 
 def test_a_line_is_counted_from_its_own_day(shop: Shop) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from gateway.core.authorization_validity import (
     EVERY_OTHER_BRAND,
     FINAL_AUTHORIZATION,
     AuthorizationValidity,
+    compute_authorization_end,
     resolve_authorization_validity,
 )
 from gateway.core.brands import PAYMENT_BRANDS
@@ -94,3 +95,22 @@ def test_what_a_channel_sets_for_a_brand_goes_before_what_it_sets_for_every_othe
         resolve_authorization_validity(brand, "CC", own, kind=FINAL_AUTHORIZATION) for brand in ("VISA", "AMEX", "JCB")
     ]
     assert found == [timedelta(days=9), None, timedelta(days=3)]
+
+
+@pytest.mark.parametrize(
+    ("zone", "at", "end"),
+    [
+        ("", "2026-03-27T23:30:00+00:00", "2026-03-30T23:30:00+00:00"),
+        ("UTC", "2026-03-27T23:30:00+00:00", "2026-03-31T00:00:00+00:00"),
+        ("UTC", "2026-03-27T00:00:00+00:00", "2026-03-31T00:00:00+00:00"),
+        ("Europe/Berlin", "2026-03-27T22:59:59+00:00", "2026-03-30T22:00:00+00:00"),  # summer time began meanwhile
+        ("Europe/Berlin", "2026-03-27T23:00:00+00:00", "2026-03-31T22:00:00+00:00"),  # there it is the 28th
+        ("America/Los_Angeles", "2026-03-27T03:00:00+00:00", "2026-03-30T07:00:00+00:00"),
+    ],
+)
+def test_an_acquirer_that_counts_calendar_days_ends_with_the_last_of_them_in_its_zone(
+    zone: str, at: str, end: str
+) -> None:
+    """docs/decisions/0155."""
+    found = compute_authorization_end(datetime.fromisoformat(at), timedelta(days=3), zone)
+    assert found == datetime.fromisoformat(end)

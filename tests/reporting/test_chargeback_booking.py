@@ -412,7 +412,7 @@ def a_record(**changes: Any) -> SettlementRecord:
         "settlement_status": "", "amount": Decimal("15.00"), "currency": "EUR", "reason_code": "000.100.206",
         "settlement_tx_id": "D-1", "settlement_date": date(2030, 1, 2), "version": 3,
         "respond_by": date(2030, 2, 3), "scheme_reason": "10.4", "scheme_case": "case-7", "arn": "arn-8",
-        "dispute_stage": "",
+        "dispute_stage": "", "file": SettlementFile(time_zone="Asia/Tokyo"),
     }  # fmt: skip
     return SettlementRecord(**usual | changes)
 
@@ -502,7 +502,7 @@ def test_a_chargeback_is_entered_with_all_that_its_line_says(monkeypatch: pytest
         "reason": "000.100.206", "source": "file", "by": BY, "respond_by": date(2030, 2, 3), "reference": "D-1",
         "line": UUID(int=5), "duplicate_key": key, "scheme": cases.SchemeFacts(
             reason="10.4", case="case-7", arn="arn-8", stage=DisputeStage(stage) if stage else None,
-            day=date(2030, 1, 2),
+            day=date(2030, 1, 2), zone="Asia/Tokyo",
         ),
     }  # fmt: skip
 

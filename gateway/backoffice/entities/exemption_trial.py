@@ -25,6 +25,7 @@ from gateway.connectors.routing_rules import MIN_BIN_DIGITS
 from gateway.models import Authentication, BackgroundWork, Payment, Status
 from gateway.payments import exempting
 from gateway.payments.fraud_liability import FraudLiability, resolve_fraud_liability
+from gateway.payments.network_brands import find_network_brand
 from gateway.payments.stored_request import restore_sent_parameters
 from gateway.threeds import server
 from gateway.threeds.exemption_rules import (
@@ -135,7 +136,10 @@ def _would_be_authenticated(payment: Payment, sent: Mapping[str, str]) -> bool:
     card: Mapping[str, Any] = payment.answer.get("card", {})
     token = "DPAN" in (sent.get("card.numberType"), card.get("numberType"))
     return not token and server.is_authentication_wanted(
-        sent, proved="threeDSecure.eci" in sent, brand=payment.brand, operation=payment.payment_type
+        sent,
+        proved="threeDSecure.eci" in sent,
+        brand=find_network_brand(payment),
+        operation=payment.payment_type,
     )
 
 

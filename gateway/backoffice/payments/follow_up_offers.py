@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 from gateway.core import clock
 from gateway.models import Channel, Payment
 from gateway.payments.chain_amounts import ZERO_AMOUNT, Chain
+from gateway.payments.follow_ups import find_follow_up_arrival
 from gateway.payments.operation_table import OPERATIONS, evaluate_operation
 from gateway.payments.reversal_border import find_beyond_reversal
 
@@ -58,7 +59,7 @@ def list_follow_up_offers(
             payment,
             asked,
             payment.currency,
-            at=None if renews else at,
+            at=None if renews else find_follow_up_arrival(operation, payment, at),
             settled=bool(operation.settled) and payment.id in beyond,
         )
         if asked > 0 and not decision.code:

@@ -47,6 +47,7 @@ from gateway.payments.operation_table import (
     OPERATIONS,
     is_locally_queued,
 )
+from gateway.payments.recovery import WAITING_EXCHANGE
 from gateway.payments.states import LifecycleEvent
 from gateway.payments.stored_answer import read_private_facts
 
@@ -201,6 +202,7 @@ _KINDS: Final[Mapping[str, str]] = MappingProxyType(
         "void": "asked to take it back",
         "batch": "told what became of it with its batch",
         "person": "was asked by a person",
+        WAITING_EXCHANGE: "is asked by a person: nothing was sent",
     }
 )
 
@@ -250,7 +252,8 @@ def _build_route_event(payment: Payment, *, with_prices: bool) -> TimelineEvent:
 
 
 def _build_exchange_event(row: AcquirerExchange, by_key: Mapping[UUID, Payment]) -> TimelineEvent:
-    silent = row.received is None or "silence" in row.received
+    waits = row.kind == WAITING_EXCHANGE
+    silent = not waits and (row.received is None or "silence" in row.received)
     words = _KINDS.get(row.kind, row.kind)
     return TimelineEvent(
         at=row.at,
@@ -259,8 +262,8 @@ def _build_exchange_event(row: AcquirerExchange, by_key: Mapping[UUID, Payment])
         order=5,
         title=(_("%(who)s %(what)s, no answer") if silent else _("%(who)s %(what)s"))
         % {"who": row.connector, "what": _(words)},
-        tone="wait" if silent else "plain",
-        lines=(_("Took %s ms") % row.duration_ms,),
+        tone="wait" if silent or waits else "plain",
+        lines=() if waits else (_("Took %s ms") % row.duration_ms,),
         sent=restore_message(row, by_key[row.payment_id]),
         received=row.received,
     )

@@ -34,7 +34,7 @@ def queue_capture(request: AcquirerRequest, terminal: Terminal) -> AcquirerReply
     message = build_iso_message(asked)
     terminal.wire.frame(message)
     row = capture_records.store_batched_capture(request, message, asked.own.text(), terminal)
-    return reply_from_batched_capture(row, request.brand, mask_iso_message(message, asked))
+    return reply_from_batched_capture(row, request.network_brand, mask_iso_message(message, asked))
 
 
 def find_capture_by_reference(request: AcquirerRequest) -> UUID | None:

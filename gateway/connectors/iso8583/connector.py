@@ -14,7 +14,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
@@ -46,6 +46,7 @@ from gateway.connectors.iso8583.processing_codes import TRANSFER_CAPABILITIES
 from gateway.connectors.iso8583.replies import reply_from_answer, reply_from_reversal
 from gateway.connectors.iso8583.terminal import (
     BATCH_CAPTURES,
+    CALENDAR_DAYS,
     ISO8583_SETTINGS,
     RENEWALS_APART,
     TerminalNotConfiguredError,
@@ -130,7 +131,9 @@ class Iso8583Connector:
         if request.operation == "RV" and (row := batched_capture.find_reversed_capture(request)) is not None:
             return batched_capture.inquire_reversal(request, row)
         if request.operation == "CP" and (row := capture_records.find_batched_capture(request.payment)) is not None:
-            return batched_capture.reply_from_batched_capture(row, request.brand, {"inquiry": request.payment.hex})
+            return batched_capture.reply_from_batched_capture(
+                row, request.network_brand, {"inquiry": request.payment.hex}
+            )
         if _is_batched_only(request):
             return NotFoundAtAcquirer(sent={"inquiry": request.payment.hex}, received={"capture": "unknown"})
         if _was_never_built(request):
@@ -176,6 +179,20 @@ class Iso8583Connector:
     def holds_renewals_apart(self, account: ConnectorAccount) -> bool:
         """Whether the host holds a renewal as an amount of its own, beside what it renews."""
         return account.settings.get("renewals") == RENEWALS_APART
+
+    def find_capture_arrival(self, account: ConnectorAccount, at: datetime) -> datetime:
+        """When a capture that is made at ``at`` reaches the host: with the account's next batch, or at once."""
+        if account.settings.get("capture") != BATCH_CAPTURES:
+            return at
+        try:
+            return parse_terminal(account).next_batch(at)
+        except TerminalNotConfiguredError:  # the capture is declined when it is submitted
+            return at
+
+    def find_day_zone(self, account: ConnectorAccount) -> str:
+        """The time zone by whose days the host counts the validity of authorizations; '' where it counts hours."""
+        counts = account.settings.get("authorization_days") == CALENDAR_DAYS
+        return account.settings.get("time_zone", "UTC") if counts else ""
 
     def faults_of(self, settings: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
         """Errors in an account's settings taken together: (setting, reason)."""

@@ -25,6 +25,7 @@ from gateway.connectors.iso8583.private_field import (
 from gateway.connectors.iso8583.processing_codes import find_transfer_code
 from gateway.connectors.iso8583.terminal import Terminal
 from gateway.connectors.port import AcquirerRequest
+from gateway.core.brands import MASTERCARD_BRANDS
 from gateway.core.money import Money
 
 MAX_MINOR_UNITS: Final = 10**12 - 1
@@ -166,8 +167,12 @@ def build_iso_request(request: AcquirerRequest, terminal: Terminal, *, void: boo
         earlier = replace(earlier, amount=Money(whole, request.money.currency).minor_units())
     first = request.operation not in ("CP", "RF", "RV")
     other = request.renewable_amount and request.money.amount != request.renewable_amount
-    if terminal.renewals_apart and other and not void:  # what was sent is taken back, whatever is left by now
-        raise UnsendableRequestError("the host holds a renewal apart, so it renews all that is left")
+    if other and not void:  # what was sent is taken back, whatever is left by now
+        if terminal.renewals_apart:
+            raise UnsendableRequestError("the host holds a renewal apart, so it renews all that is left")
+        if request.network_brand in MASTERCARD_BRANDS:
+            # It prolongs what is held, by an increment of nothing, and has no renewal of another amount: 0156.
+            raise UnsendableRequestError("Mastercard prolongs an authorization as it is, so it renews all that is left")
     own = _identify_message(request, earlier, void=void)
     network = _resolve_network_reference(request, earlier)
     if void and own.auth:

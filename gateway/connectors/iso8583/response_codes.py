@@ -125,6 +125,11 @@ _VISA_2026: Final = (
     "Visa since 25 October 2026, decline category 2; quoted by "
     "https://developers.tabapay.com/docs/visa-response-code-updates"
 )
+_VISA_CATEGORIES: Final = "https://www.checkout.com/docs/developer-resources/codes/visa-response-codes"
+_VISA_CATEGORY_2: Final = f"Visa, decline category 2, the issuer cannot approve now; quoted by {_VISA_CATEGORIES}"
+_VISA_CATEGORY_4: Final = (
+    f"Visa, decline category 4, all codes that are not of 1 to 3; those quoted by {_VISA_CATEGORIES}"
+)
 _MASTERCARD: Final = "Mastercard, Customer Interface Specification, DE39"
 _AMEX: Final = "American Express, Global Credit Authorization Guide, data field 39"
 _CARTES_BANCAIRES: Final = "Cartes Bancaires, CB2A Autorisation, field 39"
@@ -162,6 +167,22 @@ BRAND_RESPONSE_CODES: Final = (
         brands=MASTERCARD_BRANDS, code="83", result="800.100.158", about="fraud or security", source=_MASTERCARD
     ),
     BrandResponseCode(
+        brands=_VISA_BRANDS, code="39", result="800.100.152", about="no credit account", source=_VISA_CATEGORY_4
+    ),
+    BrandResponseCode(
+        brands=_VISA_BRANDS, code="52", result="800.100.152", about="no current account", source=_VISA_CATEGORY_4
+    ),
+    BrandResponseCode(
+        brands=_VISA_BRANDS, code="53", result="800.100.152", about="no savings account", source=_VISA_CATEGORY_4
+    ),
+    BrandResponseCode(
+        brands=_VISA_BRANDS, code="56", result="800.100.152", about="no card record", source=_VISA_CATEGORY_4
+    ),
+    BrandResponseCode(
+        brands=_VISA_BRANDS, code="58", result="800.100.190", about="not permitted to the terminal",
+        source=_VISA_CATEGORY_4,
+    ),
+    BrandResponseCode(
         brands=_VISA_BRANDS, code="5C", result="800.100.180", about="blocked by the issuer for this kind of card",
         source=_VISA_2025,
     ),
@@ -176,12 +197,19 @@ BRAND_RESPONSE_CODES: Final = (
         "response-codes-from-credit-card-networks",
     ),
     BrandResponseCode(
+        brands=_VISA_BRANDS, code="78", result="800.100.176", about="a new card that its holder has not unblocked yet",
+        source=_VISA_CATEGORY_2,
+    ),
+    BrandResponseCode(
         brands=_VISA_BRANDS, code="79", result="800.100.152", about="already reversed, by the switch", source=_VISA,
         uncertain=True,
     ),
     BrandResponseCode(
         brands=_VISA_BRANDS, code="83", result="800.100.158", about="fraud or security, by Visa's own network",
         source=_VISA_2026,
+    ),
+    BrandResponseCode(
+        brands=_VISA_BRANDS, code="93", result="800.100.152", about="cannot be completed", source=_VISA_CATEGORY_2
     ),
     BrandResponseCode(
         brands=_VISA_BRANDS, code="9G", result="800.100.181", about="blocked by the cardholder", source=_VISA_2025

@@ -20,6 +20,7 @@ from gateway.core.secret import Secret
 ADVICE_CAPTURES, BATCH_CAPTURES = "advice", "batch"
 DUPLICATE_UNCLEAR, DUPLICATE_DONE = "unclear", "done"
 RENEWALS_TOGETHER, RENEWALS_APART = "one", "two"
+DAYS_OF_HOURS, CALENDAR_DAYS = "hours", "calendar"
 REVERSED_WHOLE, REVERSED_ALONE = "whole", "alone"
 _ON_OFF: Final = "on|off"
 _PEM_KEY: Final = (
@@ -141,10 +142,18 @@ ISO8583_SETTINGS: Final = (
     ),
     ConnectorSetting(
         name="time_zone",
-        about="of DE12 and DE13, and of batch_at",
+        about="of DE12 and DE13, of batch_at, and of the days of authorization_days",
         pattern=r"[A-Za-z0-9_+/-]{1,64}",
         allowed="an IANA time zone",
         default="UTC",
+    ),
+    ConnectorSetting(
+        name="authorization_days",
+        about="what a day of an authorization's validity is: 24 hours from its approval, or one of the calendar in "
+        "time_zone",
+        pattern=f"{DAYS_OF_HOURS}|{CALENDAR_DAYS}",
+        allowed="hours or calendar",
+        default=DAYS_OF_HOURS,
     ),
     ConnectorSetting(
         name="duplicate",

@@ -65,6 +65,27 @@ def test_the_liability_is_told_by_how_it_was_authenticated(
     assert FRAUD_LIABILITY_TEXTS[liability] in explain_payment(payment).more
 
 
+@pytest.mark.parametrize(
+    ("card", "eci", "liability"),
+    [
+        ("4200000000000000", "05", FraudLiability.ISSUER),
+        ("4200000000000000", "07", FraudLiability.MERCHANT_UNAUTHENTICATED),
+        ("5454545454545454", "02", FraudLiability.ISSUER),
+        ("5454545454545454", "05", FraudLiability.MERCHANT_UNAUTHENTICATED),
+    ],
+)
+def test_a_wallets_card_has_the_liability_of_its_network(
+    shop: Shop, card: str, eci: str, liability: FraudLiability
+) -> None:
+    """The wallet's brand is no network's; each network has ECIs of its own."""
+    sent = {"paymentBrand": "WALLET1", "wallet1.source": "web", "card.cvv": None, "threeDSecure.eci": eci}
+    sent |= {"card.number": card, "threeDSecure.verificationId": PROOF["threeDSecure.verificationId"]}
+    payment = Payment.objects.get(pk=shop.api.pay(**sent).id)
+    assert (payment.brand, payment.status) == ("WALLET1", "APPROVED")
+    assert resolve_fraud_liability(payment) is liability
+    assert FRAUD_LIABILITY_TEXTS[liability] in explain_payment(payment).more
+
+
 def test_a_challenge_and_a_step_up_move_it_to_the_issuer(api: Api) -> None:
     for card in (PASS, "4000030002000007"):
         answer = buy(api, card)

@@ -18,8 +18,9 @@ from django.http import HttpResponse
 from django.test import Client, override_settings
 
 from chargebacks import cases
-from chargebacks.models import Chargeback
+from chargebacks.models import Chargeback, DisputeAlert
 from chargebacks.stages import choose_next_stage
+from gateway.access.audit_log import Actor
 from gateway.backoffice.payments.chain_sums import summarize_chain
 from gateway.backoffice.payments.chain_words import sum_chain
 from gateway.connectors.accounts import seal_connector_secrets
@@ -48,6 +49,7 @@ from gateway.processor_events.event_outcomes import EventOutcome
 from gateway.processor_events.intake import MAX_EVENT_BYTES
 from tests.support.card_api import AUTHENTICATES, KEY, SIGNING, CardApi, account_at, card_api, second_account_at
 from tests.support.client import Answer
+from tests.support.clock import jump
 from tests.support.database import places_of
 from tests.support.fixtures import Shop
 from tests.support.office import signed_in
@@ -508,16 +510,111 @@ def test_a_dispute_without_a_networks_code_has_none(
     assert Chargeback.objects.get().scheme_reason == ""
 
 
-def test_a_dispute_that_is_lost_stays_a_chargeback(card_shop: Shop, processor: CardApi, sender: Sender) -> None:
+CaseState = Chargeback.State
+
+
+def test_a_dispute_that_is_heard_of_when_it_is_lost_is_a_lost_case(
+    card_shop: Shop, processor: CardApi, sender: Sender
+) -> None:
     dispute = processor.dispute(intent_of(processor, pay(card_shop)), 1_000, "general", "lost")
     assert sender.tell("charge.dispute.closed", dispute["id"]).state == State.DONE
     assert [one.payment_type for one in Payment.objects.order_by("id")] == ["DB", "CB"]
+    case = Chargeback.objects.get()
+    assert (case.state, case.note) == (CaseState.LOST, "The processor says that the dispute is lost.")
+    assert case.closed_at is not None
+    assert cases.adopt_all_payments() == 0
 
 
-def test_an_inquiry_takes_no_money(card_shop: Shop, processor: CardApi, sender: Sender) -> None:
-    dispute = processor.dispute(intent_of(processor, pay(card_shop)), 1_000, "general", "warning_needs_response")
+@pytest.mark.parametrize(
+    ("states", "ends", "moves"),
+    [
+        (["needs_response", "lost"], CaseState.LOST, ["open", "lose"]),
+        (["needs_response", "under_review"], CaseState.SUBMITTED, ["open", "submit"]),
+        (["needs_response", "under_review", "lost"], CaseState.LOST, ["open", "submit", "lose"]),
+        (["under_review", "under_review", "lost", "lost"], CaseState.LOST, ["open", "submit", "lose"]),
+        (["needs_response", "under_review", "won"], CaseState.WON, ["open", "submit", "reverse"]),
+        (["lost", "won"], CaseState.WON, ["open", "lose", "reverse"]),
+    ],
+)
+def test_what_the_processor_says_of_a_dispute_moves_its_case(
+    card_shop: Shop, processor: CardApi, sender: Sender, states: list[str], ends: str, moves: list[str]
+) -> None:
+    """docs/decisions/0156. Evidence that was submitted there keeps the case from its deadline here."""
+    dispute = processor.dispute(intent_of(processor, pay(card_shop)), 9_200, "fraudulent", "")
+    for state in states:
+        dispute["status"] = state
+        assert sender.tell("charge.dispute.updated", dispute["id"]).state == State.DONE
+        cases.adopt_all_payments()
+    case = Chargeback.objects.get()
+    assert case.state == ends
+    assert list(case.events.order_by("sequence").values_list("event", flat=True)) == moves
+    assert (case.submitted_at is not None) is ("under_review" in states)
+    if "under_review" in states:
+        jump(400 * 86_400)
+        assert cases.expire_overdue_cases() == 0
+
+
+def test_a_case_that_was_accepted_is_not_lost_once_more(card_shop: Shop, processor: CardApi, sender: Sender) -> None:
+    dispute = processor.dispute(intent_of(processor, pay(card_shop)), 9_200, "fraudulent", "needs_response")
+    sender.tell("charge.dispute.created", dispute["id"])
+    cases.adopt_all_payments()
+    cases.accept_dispute(Chargeback.objects.select_related("merchant").get(), Actor(name="ann"), "")
+    dispute["status"] = "lost"
+    told = sender.tell("charge.dispute.closed", dispute["id"])
+    assert (told.state, told.why) == (State.DONE, "recorded before; lost, as its case says")
+    assert Chargeback.objects.get().state == CaseState.ACCEPTED
+
+
+AlertState = DisputeAlert.State
+
+
+@pytest.mark.parametrize(
+    ("states", "ends"),
+    [
+        (["warning_needs_response"], AlertState.OPEN),
+        (["warning_needs_response", "warning_needs_response"], AlertState.OPEN),
+        (["warning_needs_response", "warning_under_review"], AlertState.ANSWERED),
+        (["warning_under_review", "warning_closed"], AlertState.ANSWERED),
+        (["warning_needs_response", "warning_closed"], AlertState.EXPIRED),
+        (["warning_needs_response", "needs_response"], AlertState.DISPUTED),
+    ],
+)
+def test_an_inquiry_takes_no_money_and_is_an_alert_of_its_payment(
+    card_shop: Shop, processor: CardApi, sender: Sender, states: list[str], ends: str
+) -> None:
+    paid = Payment.objects.get(pk=pay(card_shop).id)
+    dispute = processor.dispute(processor.of("payment_intent")[0], 1_000, "product_not_received", "")
+    due = clock.merchant_now(card_shop.merchant).replace(microsecond=0) + timedelta(days=5)
+    dispute["evidence_details"] = {"due_by": int(due.timestamp())}
+    dispute["payment_method_details"] = {"type": "card", "card": {"brand": "visa", "network_reason_code": "13.1"}}
+    for state in states:
+        dispute["status"] = state
+        assert sender.tell("charge.dispute.updated", dispute["id"]).state == State.DONE
+        cases.adopt_all_payments()
+    alert = DisputeAlert.objects.get()
+    assert (alert.kind, alert.state, alert.disputed) == (DisputeAlert.Kind.INQUIRY, ends, paid.pk)
+    assert (alert.provider, alert.reference, alert.amount) == ("stripe", dispute["id"], Decimal("10.00"))
+    assert (alert.due_at, alert.scheme_reason, alert.reason_code) == (due, "13.1", "000.100.221")
+    assert Payment.objects.count() == (2 if ends == AlertState.DISPUTED else 1)
+    kinds = Notification.objects.filter(kind="ALERT").values_list("action", flat=True)
+    assert list(kinds.order_by("id"))[:1] == ["CREATED"]
+
+
+def test_an_inquiry_about_a_payment_that_is_charged_back_waits_for_a_person(
+    card_shop: Shop, processor: CardApi, sender: Sender
+) -> None:
+    intent = intent_of(processor, pay(card_shop))
+    sender.tell("charge.dispute.created", processor.dispute(intent, 1_000, "general", "lost")["id"])
+    inquiry = processor.dispute(intent, 1_000, "general", "warning_needs_response")
+    told = sender.tell("charge.dispute.created", inquiry["id"])
+    assert (told.state, "charged back already" in told.why) == (State.FLAGGED, True)
+    assert not DisputeAlert.objects.exists()
+
+
+def test_a_dispute_that_was_prevented_is_none(card_shop: Shop, processor: CardApi, sender: Sender) -> None:
+    dispute = processor.dispute(intent_of(processor, pay(card_shop)), 1_000, "general", "prevented")
     assert sender.tell("charge.dispute.created", dispute["id"]).state == State.IGNORED
-    assert Payment.objects.count() == 1
+    assert (Payment.objects.count(), DisputeAlert.objects.exists()) == (1, False)
 
 
 def test_an_authorization_that_ran_out_at_the_processor_is_reversed_here(

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import random
+from datetime import UTC, time, timedelta
 from decimal import Decimal
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from gateway.connectors.iso8583 import capture_records
 from gateway.connectors.iso8583.private_field import parse_private_field
 from gateway.connectors.iso8583.terminal import check_terminal_settings
+from gateway.core import clock
 from gateway.models import (
     AcquirerExchange,
     AuthorizationRelease,
@@ -35,7 +38,9 @@ OK = "000.100.112"
 PRACTICE = "standingInstruction.industryPractice"
 NOT_FINAL = "700.400.570"
 TOO_LATE = "700.300.400"
+WAITS = "800.400.500"
 DAY = 86_400
+VISA, MASTERCARD = "4200000000000000", "5454545454545454"
 
 
 @pytest.fixture
@@ -326,6 +331,48 @@ def test_a_capture_by_batch_names_the_newest_renewal(shop: Shop, iso_host: IsoHo
     assert named_by(message, iso_host.seen("0100")[1])
 
 
+@pytest.mark.parametrize("way", ["batch", "advice"])
+@pytest.mark.parametrize("late", list(Channel.ExpiredCaptures))
+def test_a_capture_has_to_reach_the_host_before_the_authorization_ends(
+    shop: Shop, iso_host: IsoHost, late: str, way: str
+) -> None:
+    """A batch an hour ago, the next one in 23 hours, and an authorization of a day: what is captured after that batch
+    arrives a day too late. Visa 11.3 goes by the day of the clearing record."""
+    hour_ago = clock.merchant_now(shop.merchant) - timedelta(hours=1)
+    account_at_host(shop.channel, iso_host, capture=way, batch_at=f"{hour_ago.astimezone(UTC):%H:%M}")
+    Channel.objects.update(authorization_days={"VISA": 1}, expired_captures=late)
+    held = authorize(shop)
+    in_time = shop.api.follow(held, "CP", "10.00")
+    assert in_time.code == (WAITS if way == "batch" else OK)
+    jump(DAY - 1_800)
+    answer = shop.api.follow(held, "CP", "20.00")
+    renewed = Payment.objects.filter(chain=held, practice="REAUTHORIZATION")
+    if way == "batch" and late == Channel.ExpiredCaptures.REFUSE:
+        assert (answer.status, answer.code) == (400, TOO_LATE)
+        assert "ends before that" in answer.body["resultDetails"]["ExtendedDescription"]
+        assert again(shop, held, "REAUTHORIZATION", "90.00").code == OK
+        assert shop.api.follow(held, "CP", "20.00").code == WAITS
+        return
+    assert answer.code == (WAITS if way == "batch" else OK)
+    assert [one.status for one in renewed] == ([Status.APPROVED] if way == "batch" else [])
+
+
+@pytest.mark.parametrize("counts", ["hours", "calendar"])
+def test_an_authorization_ends_with_the_day_of_an_acquirer_that_counts_days(
+    shop: Shop, iso_host: IsoHost, counts: str
+) -> None:
+    account_at_host(shop.channel, iso_host, authorization_days=counts, time_zone="Asia/Kathmandu")
+    held = Payment.objects.get(pk=authorize(shop))
+    assert held.expires_at is not None
+    assert held.completed_at is not None
+    there = ZoneInfo("Asia/Kathmandu")
+    end, approved = held.expires_at.astimezone(there), held.completed_at.astimezone(there)
+    if counts == "hours":
+        assert end - approved == timedelta(days=10)
+        return
+    assert (end.time(), end.date()) == (time(), approved.date() + timedelta(days=11))
+
+
 def test_an_increment_after_a_renewal_belongs_to_it(shop: Shop, host: IsoHost) -> None:
     renewing(host)
     first = authorize(shop)
@@ -426,6 +473,19 @@ def test_a_renewal_that_is_held_apart_renews_all_that_is_left(shop: Shop, apart:
     again(shop, first, "REAUTHORIZATION", "100.00")
     recover()
     assert (apart.holds, capturable(first), open_releases()) == (10000, 10000, 0)
+
+
+@pytest.mark.parametrize(("number", "brand", "sent"), [(MASTERCARD, "MASTER", 1), (VISA, "VISA", 2)])
+def test_mastercard_prolongs_all_that_is_left_and_no_other_amount(
+    shop: Shop, host: IsoHost, number: str, brand: str, sent: int
+) -> None:
+    """docs/decisions/0156: it has no renewal of its own, and prolongs what it holds by an increment of nothing."""
+    card = {"paymentBrand": brand, "card__number": number}
+    held = shop.api.pay(testMode="EXTERNAL", paymentType="PA", amount="100.00", **card).id
+    answer = again(shop, held, "REAUTHORIZATION", "60.00")
+    assert (answer.code, len(host.seen("0100"))) == ("600.100.100" if sent == 1 else OK, sent)
+    assert shop.api.follow(held, "RV", "40.00").code == OK
+    assert again(shop, held, "REAUTHORIZATION", "60.00").code == OK
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -43,6 +43,7 @@ from gateway.core import result_codes
 from gateway.core.money import CURRENCY_CODES, Money, currency_exponent
 from gateway.core.secret import Secret
 from gateway.risk.retry_rules import find_issuer_stop
+from gateway.scheduling.dunning import DunningRetry, decide_dunning
 
 PAN = "4200000000000000"
 HOST = {"host": "127.0.0.1", "port": "8583", "terminal": "TERM0001"}
@@ -364,6 +365,27 @@ def test_codes_that_only_visa_has_are_declines_that_may_be_tried_again(brand: st
     assert found == {"5C": "800.100.180", "9G": "800.100.181", "83": "800.100.158"}
     assert {find_issuer_stop("Visa", code, "") for code in found.values()} == {""}
     assert answer(request(brand="MASTER"), de39="9G").code == "800.100.100"
+
+
+VISA_NEVER = ("04", "07", "14", "15", "41", "43", "46")
+"""Visa's category 1 without 12 and 57, which stop the merchant's own payments alone, and the stops R0 to R3."""
+VISA_LATER = (
+    "03", "05", "19", "39", "51", "52", "53", "54", "55", "56", "58", "59", "5C", "61", "62", "65", "75", "78", "82",
+    "83", "91", "93", "96", "9G", "N7",
+)  # fmt: skip
+"""Codes of the categories 2 to 4."""
+
+
+@pytest.mark.parametrize("code", [*VISA_NEVER, *VISA_LATER])
+def test_only_what_visa_calls_never_again_stops_a_card(code: str) -> None:
+    """docs/decisions/0156, with the source of the categories."""
+    found = answer(request(), de39=code).code
+    assert find_issuer_stop("Visa", found, "") == ("card" if code in VISA_NEVER else "")
+
+
+@pytest.mark.parametrize("code", ["39", "52", "53", "56", "78", "93"])
+def test_a_subscription_goes_on_after_a_code_that_visa_lets_be_tried_again(code: str) -> None:
+    assert isinstance(decide_dunning(answer(request(), de39=code).code, ""), DunningRetry)
 
 
 def test_a_wallet_has_the_codes_of_the_card_in_it() -> None:

@@ -53,7 +53,14 @@ def test_after_silence_a_payout_is_not_taken_back(shop: Shop, host: IsoHost) -> 
     assert not [*host.seen("0420"), *host.seen("0421")]
     assert len(host.seen("0200")) == 1
     assert status(paid)[0] == "IN_DOUBT"
-    assert AcquirerExchange.objects.filter(payment=paid, kind="void").count() == 2
+    kinds = AcquirerExchange.objects.filter(payment=paid).order_by("id").values_list("kind", flat=True)
+    assert list(kinds) == ["submit", "wait", "wait"]
+    page = signed_in(person("ann", Role.MANAGER, shop.merchant)).get(
+        reverse("admin:gateway_payment_change", args=[paid])
+    )
+    shown = page.content.decode()
+    assert shown.count("iso8583 is asked by a person: nothing was sent") == 2
+    assert not [words for words in ("asked what became of it", "asked to take it back") if words in shown]
 
 
 def test_what_a_payout_is_not_is_taken_back_as_ever(shop: Shop, host: IsoHost) -> None:
