@@ -30,10 +30,11 @@ from gateway.backoffice.kit import keyset
 from gateway.backoffice.kit.base import ReadOnlyPage
 from gateway.backoffice.kit.formatting import build_state_pill, format_money
 from gateway.backoffice.kit.links import build_payment_page_url
+from gateway.backoffice.kit.result_words import describe_result
 from gateway.backoffice.payments.payment_titles import format_payment_title
 from gateway.backoffice.payments.timeline import build_payment_story
 from gateway.backoffice.sign_in import session
-from gateway.core import clock, result_codes
+from gateway.core import clock
 from gateway.core.advice import get_developer_advice
 from gateway.models import Approval, Payment
 from gateway.payments.operation_table import OPERATIONS
@@ -126,8 +127,8 @@ class ApprovalAdmin(ReadOnlyPage):
             "named": format_payment_title(target),
             "target_address": build_payment_page_url(target.pk),
             "made_address": build_payment_page_url(made.pk) if made else "",
-            "result": result_codes.find_result_code(row.result_code).description if row.result_code else "",
-            "advice": get_developer_advice(row.result_code) if row.result_code else "",
+            "result": describe_result(row.result_code),
+            "advice": _(get_developer_advice(row.result_code)) if row.result_code else "",
             "may_decide": may_decide,
             "why_not": approvals.explain_approver_refusal(row, by) if by else "",
             "may_withdraw": open_ and own,

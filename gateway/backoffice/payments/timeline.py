@@ -18,13 +18,14 @@ from django.utils.translation import gettext as _
 
 from gateway.backoffice.follow_ups.reasons import name_reason
 from gateway.backoffice.kit.formatting import format_labelled, format_moment, format_money
+from gateway.backoffice.kit.result_words import describe_result
 from gateway.backoffice.payments import exemption_words, route_explanation
 from gateway.backoffice.payments.chain_diagram import ChainNode, build_chain_nodes
 from gateway.backoffice.payments.chain_sums import ChainSum, describe_authorization, summarize_chain
 from gateway.backoffice.payments.explanation import PaymentExplanation, explain_payment
 from gateway.backoffice.payments.follow_up_offers import MANUAL_FOLLOW_UPS, FollowUpOffer, list_chain_offers
 from gateway.backoffice.payments.payment_titles import format_payment_title
-from gateway.core import clock, result_codes
+from gateway.core import clock
 from gateway.core.masking import mask_text
 from gateway.models import (
     AcquirerExchange,
@@ -47,6 +48,7 @@ from gateway.payments.operation_table import (
     OPERATIONS,
     is_locally_queued,
 )
+from gateway.payments.reversal_border import is_card_payout
 from gateway.payments.states import LifecycleEvent
 from gateway.payments.stored_answer import read_private_facts
 
@@ -200,9 +202,15 @@ _KINDS: Final[Mapping[str, str]] = MappingProxyType(
         "inquire": "asked what became of it",
         "void": "asked to take it back",
         "batch": "told what became of it with its batch",
+        "bank": "told what became of it in a message of the bank",
         "person": "was asked by a person",
     }
 )
+"""Kind of an exchange → what the connector did, or was asked. A test asks for every kind that is kept."""
+_PAYOUT_KINDS: Final[Mapping[str, str]] = MappingProxyType(
+    {"inquire": "cannot be asked what became of it", "void": "takes no payout back: nothing was sent"}
+)
+"""The same of a payout to a card that is in doubt, about which nothing is sent (docs/decisions/0152)."""
 
 
 def _list_state_events(keys: Sequence[UUID], by_key: Mapping[UUID, Payment]) -> list[TimelineEvent]:
@@ -212,13 +220,11 @@ def _list_state_events(keys: Sequence[UUID], by_key: Mapping[UUID, Payment]) -> 
     for row in rows:
         payment = by_key[row.payment_id]
         words, tone = _EVENTS[row.event]
+        if row.event == LifecycleEvent.LOSE and is_card_payout(payment):
+            words = "no answer: in doubt until a person has asked the acquirer"
         if row.event == LifecycleEvent.SUSPEND and is_locally_queued(payment):
             words = "waits for its bank or acquirer"
-        lines = (
-            [f"{row.result_code} {result_codes.find_result_code(row.result_code).description}"]
-            if row.result_code
-            else []
-        )
+        lines = [f"{row.result_code} {describe_result(row.result_code)}"] if row.result_code else []
         if row.event == LifecycleEvent.SUSPEND and (deadline := deadlines.get(row.payment_id)) is not None:
             lines.append(_("Until %s at the latest") % format_moment(deadline))
         moved = sums.resolve_payment_amount(payment)
@@ -252,16 +258,19 @@ def _build_route_event(payment: Payment, *, with_prices: bool) -> TimelineEvent:
 def _build_exchange_event(row: AcquirerExchange, by_key: Mapping[UUID, Payment]) -> TimelineEvent:
     silent = row.received is None or "silence" in row.received
     words = _KINDS.get(row.kind, row.kind)
+    payment = by_key[row.payment_id]
+    if row.kind in _PAYOUT_KINDS and is_card_payout(payment):
+        silent, words = False, _PAYOUT_KINDS[row.kind]
     return TimelineEvent(
         at=row.at,
         kind="exchange",
-        payment=by_key[row.payment_id],
+        payment=payment,
         order=5,
         title=(_("%(who)s %(what)s, no answer") if silent else _("%(who)s %(what)s"))
         % {"who": row.connector, "what": _(words)},
         tone="wait" if silent else "plain",
         lines=(_("Took %s ms") % row.duration_ms,),
-        sent=restore_message(row, by_key[row.payment_id]),
+        sent=restore_message(row, payment),
         received=row.received,
     )
 
