@@ -17,7 +17,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from gateway.backoffice.kit import list_columns
-from gateway.backoffice.kit.formatting import format_money, render_moment
+from gateway.backoffice.kit.formatting import build_state_pill, format_money, render_moment
 from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.kit.list_columns import ORDER_PARAMETER, Cell, ListColumn, PickedRow, render_link, render_pill
 from gateway.backoffice.kit.result_words import describe_result
@@ -81,8 +81,12 @@ def _render_shopper(row: Payment, sent: Mapping[str, Any]) -> str:
 
 
 def describe_decline(row: Payment) -> str:
-    """Why a payment was declined, in words, for the row of a list; '' for any other."""
-    return describe_result(row.result_code) if row.status == Status.DECLINED else ""
+    """Why a payment was declined, in words, for the row of a list, whose pill says that it was; '' for any other."""
+    if row.status != Status.DECLINED:
+        return ""
+    words = describe_result(row.result_code)
+    head, _colon, reason = words.partition(":")
+    return reason.strip() if head.strip() == str(build_state_pill(row.status)["text"]) else words
 
 
 PAYMENT_COLUMNS: Final[Mapping[str, PaymentColumn]] = MappingProxyType({
