@@ -94,7 +94,12 @@ if (amount) {
     over.hidden = !beyond;
     button.disabled = beyond;
     amount.setAttribute("aria-invalid", String(beyond));
-    if (approval) approval.hidden = !above || beyond;
+    if (approval) {
+      approval.hidden = !above || beyond;
+      // The bar is drawn for the amount that the page came with.
+      const bar = approval.querySelector("figure");
+      if (bar) bar.hidden = amount.value !== amount.defaultValue;
+    }
     button.classList.toggle("danger", danger && !above);
     button.textContent = beyond ? plain : String(above ? button.dataset.ask : `${plain} ${amount.value} ${button.dataset.plain?.split(" ").pop()}`);
   };

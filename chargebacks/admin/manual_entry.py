@@ -27,6 +27,7 @@ from chargebacks.stages import SCHEME_REASONS, DisputeStage
 from gateway.access import audit_log
 from gateway.backoffice.kit.base import actor_from_request
 from gateway.backoffice.kit.formatting import format_money, format_typed_amount, read_typed_amount
+from gateway.backoffice.kit.result_words import describe_result
 from gateway.backoffice.sign_in import session
 from gateway.catalogue.errors import InvalidParametersError
 from gateway.core import clock, result_codes
@@ -73,7 +74,7 @@ def manual_entry_view(page: ModelAdmin[Chargeback], request: HttpRequest, paymen
         except InvalidParametersError as invalid:
             fault = "; ".join(f"{one.name} {one.message}" for one in invalid.errors)
         except RequestRefusedError as refused:
-            fault = f"{result_codes.find_result_code(refused.code).description} ({refused.code})"
+            fault = f"{describe_result(refused.code)} ({refused.code})"
         else:
             messages.success(request, _("Entered. The dispute can be answered until its deadline."))
             return redirect(reverse("admin:chargebacks_chargeback_change", args=[case.pk]))

@@ -46,7 +46,7 @@ def test_two_payments_are_picked_looked_at_and_refunded(shop: Shop, site: str, o
         page.goto(f"{site}/admin/gateway/payment/?cols=when,amount,state,shopper&order=-amount")
         boxes = page.locator("tbody input[name=pick]")
         expect(boxes).to_have_count(3)
-        refund = page.get_by_role("button", name="Refund …")
+        refund = page.get_by_role("button", name="Refund…")
         expect(refund).to_be_disabled()
         expect(page.get_by_text("Select payments in the list first")).to_be_visible()
         page.get_by_label("all of this list").check()
@@ -99,7 +99,7 @@ def test_captures_of_many_payments_are_taken_back(shop: Shop, site: str, open_pa
         sign_in(page, site, "clara")
         page.goto(f"{site}/admin/gateway/payment/")
         page.get_by_label("all of this list").check()
-        follow(page, page.get_by_role("button", name="Capture …"))
+        follow(page, page.get_by_role("button", name="Capture…"))
         confirm()
         assert Payment.objects.filter(payment_type="CP", status="APPROVED").count() == 2
         follow(page, page.get_by_role("button", name="Take it back (dry run first)"))

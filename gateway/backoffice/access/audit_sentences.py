@@ -138,6 +138,8 @@ _WORK_SENTENCES: Final[Mapping[str, Any]] = {
     "cancelled": lazy("%(actor)s cancelled %(what)s"),
 }
 """Sentences of background work, whose actions begin with its kind."""
+_REFUSED_SENTENCE: Final = lazy("%(what)s was approved by %(actor)s and refused by the gateway, asked by %(asker)s")
+"""The sentence of an approved request that the gateway refused."""
 _CONNECTED_SENTENCE: Final = lazy("%(actor)s connected the single sign-on of %(what)s")
 """The sentence of the action that also undoes it: then the entry's subject at the provider is empty."""
 _NAMED: Final = (Payment, Approval, Merchant, Channel, Division, Psp, AccessToken)
@@ -183,6 +185,8 @@ def _describe(entry: AuditEntry, name: str) -> str:
         sentence = _FOLLOW_UP_SENTENCES.get(entry.action.rpartition(" ")[2])
     if sentence is None and entry.subject == "backgroundwork":
         sentence = _WORK_SENTENCES.get(entry.action.rpartition(" ")[2])
+    if entry.action == "approval carried out" and values.get("state") == Approval.State.FAILED:
+        sentence = _REFUSED_SENTENCE
     if entry.action == "single sign-on" and values.get("subject"):
         sentence = _CONNECTED_SENTENCE
     if sentence is not None:

@@ -28,14 +28,17 @@ from gateway.backoffice.follow_ups.manual_follow_up import FollowUpNotPossibleEr
 from gateway.backoffice.follow_ups.reasons import name_reason
 from gateway.backoffice.kit import keyset
 from gateway.backoffice.kit.base import ReadOnlyPage
-from gateway.backoffice.kit.formatting import build_state_pill, format_money
+from gateway.backoffice.kit.formatting import build_state_pill, format_labelled, format_money
 from gateway.backoffice.kit.links import build_payment_page_url
+from gateway.backoffice.kit.result_words import describe_result
+from gateway.backoffice.payments.follow_up_offers import list_follow_up_offers
 from gateway.backoffice.payments.payment_titles import format_payment_title
 from gateway.backoffice.payments.timeline import build_payment_story
 from gateway.backoffice.sign_in import session
-from gateway.core import clock, result_codes
+from gateway.core import clock
 from gateway.core.advice import get_developer_advice
 from gateway.models import Approval, Payment
+from gateway.payments.chain_amounts import Chain
 from gateway.payments.operation_table import OPERATIONS
 
 MAX_COUNTED_APPROVALS = 200
@@ -126,10 +129,12 @@ class ApprovalAdmin(ReadOnlyPage):
             "named": format_payment_title(target),
             "target_address": build_payment_page_url(target.pk),
             "made_address": build_payment_page_url(made.pk) if made else "",
-            "result": result_codes.find_result_code(row.result_code).description if row.result_code else "",
-            "advice": get_developer_advice(row.result_code) if row.result_code else "",
+            "result": describe_result(row.result_code),
+            "advice": _(get_developer_advice(row.result_code)) if row.result_code else "",
             "may_decide": may_decide,
-            "why_not": approvals.explain_approver_refusal(row, by) if by else "",
+            "why_not": (approvals.explain_approver_refusal(row, by) or _explain_impossible(row, target, story.chain))
+            if by
+            else "",
             "may_withdraw": open_ and own,
             "own": own,
             "expired": row.state == Approval.State.ASKED and not open_,
@@ -178,10 +183,9 @@ class ApprovalAdmin(ReadOnlyPage):
         approval_notice.wake_notices()
         good = decided.state != Approval.State.FAILED
         tell = messages.success if good else messages.error
-        tell(
-            request,
-            str(build_state_pill(decided.state)["text"]) + (f": {decided.result_code}" if decided.result_code else "."),
-        )
+        said = str(build_state_pill(decided.state)["text"])
+        result = f"{describe_result(decided.result_code)} ({decided.result_code})" if decided.result_code else ""
+        tell(request, format_labelled(said, result) if result else f"{said}.")
         following = self._waiting(request).filter(asked_at__gt=row.asked_at).first() if good else None
         return redirect(_page_of(following)) if following is not None and verb != "withdraw" else back
 
@@ -193,6 +197,18 @@ class ApprovalAdmin(ReadOnlyPage):
             raise Http404
         row: Approval = found
         return row
+
+
+def _explain_impossible(row: Approval, target: Payment, chain: Chain) -> str:
+    """Why the gateway would refuse the request as the payment stands now; "" if it would not."""
+    offers = list_follow_up_offers(chain, target)
+    offer = next((each for each in offers if each.code == row.payment_type), None)
+    if offer is None:
+        return _("The payment no longer allows this, and the gateway would refuse it.")
+    if offer.most is not None and row.amount > offer.most:
+        left = format_money(offer.most, row.currency)
+        return _("Only %s remains, and the gateway would refuse it. A smaller amount has to be asked for anew.") % left
+    return ""
 
 
 def _page_of(row: Approval | None) -> str:

@@ -28,12 +28,13 @@ from gateway.backoffice.follow_ups.reasons import REASONED_TYPES, name_reason, p
 from gateway.backoffice.kit import keyset
 from gateway.backoffice.kit.base import actor_from_request
 from gateway.backoffice.kit.links import build_payment_page_url
+from gateway.backoffice.kit.result_words import describe_result
 from gateway.backoffice.kit.work_start import report_too_much_work
 from gateway.backoffice.payments.payment_filters import PAYMENT_FILTER_NAMES, fix_filter_times, parse_payment_filters
 from gateway.backoffice.payments.payment_titles import format_payment_title
 from gateway.backoffice.payments.search_terms import FullCardNumberError, parse_search_term
 from gateway.backoffice.sign_in import session
-from gateway.core import identifiers, result_codes
+from gateway.core import identifiers
 from gateway.models import BulkAction, BulkItem, Payment
 from gateway.payments.operation_table import OPERATIONS
 
@@ -220,7 +221,7 @@ def _render_items(items: list[BulkItem]) -> list[dict[str, Any]]:
             "address": build_payment_page_url(item.target),
             "tone": ITEM_TONES[BulkItem.State(item.state)],
             "label": item.get_state_display(),
-            "why": result_codes.find_result_code(item.why).description if item.state == "DECLINED" else item.why,
+            "why": describe_result(item.why) if item.state == "DECLINED" else item.why,
             "made": build_payment_page_url(item.follow_up) if item.state in ("DONE", "OPEN", "DECLINED") else "",
             "request": reverse("admin:gateway_approval_change", args=[item.pk]) if item.state == "ASKED" else "",
         }

@@ -23,12 +23,13 @@ from gateway.backoffice.follow_ups.reasons import FOLLOW_UP_REASONS, REASONED_TY
 from gateway.backoffice.kit.base import actor_from_request
 from gateway.backoffice.kit.formatting import format_money, format_typed_amount
 from gateway.backoffice.kit.links import build_payment_page_url
+from gateway.backoffice.kit.result_words import describe_result
 from gateway.backoffice.payments.chain_diagram import build_chain_nodes
 from gateway.backoffice.payments.chain_sums import summarize_chain
 from gateway.backoffice.payments.follow_up_offers import CHAIN_FOLLOW_UPS, list_member_offers
 from gateway.backoffice.payments.payment_titles import format_payment_title
 from gateway.backoffice.sign_in import session
-from gateway.core import identifiers, result_codes
+from gateway.core import identifiers
 from gateway.core.advice import get_developer_advice
 from gateway.core.money import format_amount
 from gateway.models import Approval, Payment, Status
@@ -195,11 +196,11 @@ def _show_outcome(request: HttpRequest, made: Payment, *, again: bool) -> None:
     elif made.status == Status.APPROVED:
         messages.success(request, _("%s was accepted.") % what)
     elif made.status == Status.DECLINED:
-        text = result_codes.find_result_code(code).description
+        text = describe_result(code)
         messages.error(
             request,
             _("%(what)s was declined: %(why)s (%(code)s). %(todo)s")
-            % {"what": what, "why": text, "code": code, "todo": get_developer_advice(code)},
+            % {"what": what, "why": text, "code": code, "todo": _(get_developer_advice(code))},
         )
     else:
         messages.warning(request, _("%s was sent; the answer is not there yet. It is looked after by itself.") % what)

@@ -29,7 +29,8 @@ from gateway.backoffice.follow_ups import approval_notice
 from gateway.backoffice.kit import charts
 from gateway.backoffice.kit.formatting import format_number, name_zone
 from gateway.backoffice.kit.periods import format_filter_time
-from gateway.core import clock, result_codes
+from gateway.backoffice.kit.result_words import describe_result
+from gateway.core import clock
 from gateway.core.identifiers import first_id_at
 from gateway.db.statement import execute_sql
 from gateway.models import Status
@@ -310,7 +311,7 @@ def summarize_declines(rows: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
     return [
         {
             "code": code,
-            "words": result_codes.find_result_code(code).description,
+            "words": describe_result(code),
             "count": count,
             "share": round(100 * count / total),
             "link": build_first_payments_url(code=code, status=Status.DECLINED),

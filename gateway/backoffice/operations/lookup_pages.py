@@ -29,11 +29,12 @@ from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
 from gateway.backoffice.kit.formatting import build_state_pill, format_money, mask_registered_account
 from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.kit.list_filters import build_period_filter
+from gateway.backoffice.kit.result_words import describe_result
 from gateway.backoffice.payments import search_terms
 from gateway.backoffice.payments.curl_commands import build_request_curl
 from gateway.backoffice.payments.payment_titles import format_payment_title
 from gateway.connectors.means import Card
-from gateway.core import clock, identifiers, result_codes
+from gateway.core import clock, identifiers
 from gateway.core.masking import mask_text
 from gateway.models import (
     AccountUpdate,
@@ -155,7 +156,7 @@ class RegistrationAdmin(ReadOnlyPage):
                 self._delete_registration(request, row)
                 messages.success(request, _("Deleted. The account it held is erased for good."))
             except RequestRefusedError as fault:
-                messages.error(request, result_codes.find_result_code(fault.code).description)
+                messages.error(request, describe_result(fault.code))
             return back
         context = {
             **self.admin_site.each_context(request),
@@ -181,7 +182,7 @@ class RegistrationAdmin(ReadOnlyPage):
                 row, wanted=wanted, path=f"/admin/registration/{row.pk.hex}", ip=by.ip
             )
         except RequestRefusedError as fault:
-            messages.error(request, result_codes.find_result_code(fault.code).description)
+            messages.error(request, describe_result(fault.code))
         else:
             before = {"accountUpdater": row.request.get("accountUpdater", "true")}
             after = {"accountUpdater": "true" if wanted else "false", "payment": made.id.hex}
@@ -328,9 +329,7 @@ class RequestLogAdmin(ReadOnlyPage):
             "sent": sent,
             "payment": payment,
             "payment_address": build_payment_page_url(payment.pk) if payment else "",
-            "result": result_codes.RESULT_CODES[row.result_code].description
-            if row.result_code in result_codes.RESULT_CODES
-            else "",
+            "result": describe_result(row.result_code),
             "good": row.status < 400,
             "curl": build_request_curl(row, sent)
             if row.path.startswith("/v") and (sent or row.method == "GET")

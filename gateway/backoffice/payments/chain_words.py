@@ -19,6 +19,8 @@ from gateway.models import Payment, Status
 from gateway.payments import chain_amounts as sums
 from gateway.payments.chain_amounts import ZERO_AMOUNT, Chain
 from gateway.payments.chain_states import ChainStatus, resolve_chain_status
+from gateway.payments.operation_table import is_locally_queued
+from gateway.payments.reversal_border import is_card_payout
 
 ChainText = str | Promise
 
@@ -144,8 +146,23 @@ def sum_chain(chain: Chain) -> dict[str, Decimal]:
     }
 
 
+_PAYOUT_IN_DOUBT: Final = _("Whether the money was paid out is not known: a person has to ask the acquirer.")
+_WITH_THE_BANK: Final = _("Whether money moved is not known yet: the bank or acquirer has not confirmed it.")
+
+
+def describe_open_money(payment: Payment) -> ChainText | None:
+    """What is known of the money of a payment that no shopper is waited for; None: what its state says."""
+    if payment.status == Status.IN_DOUBT and is_card_payout(payment):
+        return _PAYOUT_IN_DOUBT  # nobody asks by message (docs/decisions/0152)
+    if payment.status == Status.PENDING and is_locally_queued(payment):
+        return _WITH_THE_BANK
+    return None
+
+
 def describe_chain(status: ChainStatus, chain: Chain) -> tuple[str, str | None]:
     """Returns (what became of the money, what the shopper may be told or None) of a chain in this state."""
     words, currency = CHAIN_WORDS[status], chain.first.currency
     amounts = {name: format_money(amount, currency) for name, amount in sum_chain(chain).items()}
-    return str(words.money) % amounts, str(words.shopper) % amounts if words.shopper is not None else None
+    return str(describe_open_money(chain.first) or words.money) % amounts, str(
+        words.shopper
+    ) % amounts if words.shopper is not None else None

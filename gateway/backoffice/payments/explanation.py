@@ -15,8 +15,9 @@ from typing import Final
 from django.utils.translation import gettext as _
 
 from gateway.backoffice.kit.formatting import format_labelled
+from gateway.backoffice.kit.result_words import describe_result
 from gateway.backoffice.payments import route_explanation
-from gateway.backoffice.payments.chain_words import describe_chain
+from gateway.backoffice.payments.chain_words import describe_chain, describe_open_money
 from gateway.connectors.circuit import ACQUIRER_UNREACHABLE
 from gateway.core import result_codes
 from gateway.core.advice import get_developer_advice, get_shopper_message
@@ -27,6 +28,7 @@ from gateway.payments.chain_states import ChainStatus
 from gateway.payments.fraud_liability import FraudLiability, resolve_fraud_liability
 from gateway.payments.held_parts import PARTS_DETAIL, is_held
 from gateway.payments.rendering import resolve_result_code
+from gateway.payments.reversal_border import is_card_payout
 from gateway.payments.risk_screening import PARTIAL_APPROVAL_DETAIL
 from gateway.payments.stored_answer import TokenUse, read_token_use
 from gateway.risk.evaluation import RiskOutcome
@@ -164,6 +166,7 @@ def explain_payment(
     code = resolve_result_code(payment)
     who, happened = _BY_CODE.get(code) or FAMILY_EXPLANATIONS[result_codes.find_result_family(code)]
     more: list[str] = []
+    is_undecided = payment.status == Status.IN_DOUBT and is_card_payout(payment)
     if decision is not None and decision.code and decision.code == payment.result_code:
         who = DecisionMaker.RISK if decision.set_key else DecisionMaker.GUARD
         happened = _RISK[decision.outcome]
@@ -171,6 +174,8 @@ def explain_payment(
     elif authentication is not None and authentication.code and authentication.code == payment.result_code:
         who = DecisionMaker.AUTHENTICATION
         more.append(_describe_authentication(authentication))
+    elif is_undecided:
+        happened = _PAYOUT_WITHOUT_ANSWER
     elif is_held(payment):
         who, happened = DecisionMaker.ISSUER, _PART_IS_HELD
     elif payment.status == Status.DECLINED and PARTIAL_APPROVAL_DETAIL in payment.answer.get("resultDetails", {}):
@@ -188,17 +193,17 @@ def explain_payment(
     more += list_acquirer_messages(payment)
     if (liability := resolve_fraud_liability(payment)) is not None:
         more.append(_(FRAUD_LIABILITY_TEXTS[liability]))
-    own = _(_describe_money_effect(payment))
+    own = str(describe_open_money(payment) or _(_describe_money_effect(payment)))
     money, shopper = describe_chain(status, chain) if chain is not None and status is not None else (own, None)
     return PaymentExplanation(
         decided_by=who,
         happened=_(happened),
-        todo=_(get_developer_advice(code)),
+        todo=_(_ASK_ABOUT_PAYOUT if is_undecided else get_developer_advice(code)),
         shopper=shopper if shopper and payment.status == Status.APPROVED else _translate(get_shopper_message(code)),
         money=money,
         step=own if payment.pk != payment.chain else "",
         code=code,
-        description=result_codes.find_result_code(code).description,
+        description=describe_result(code),
         more=tuple(more),
     )
 
@@ -214,6 +219,14 @@ FRAUD_LIABILITY_TEXTS: Final[Mapping[FraudLiability, str]] = MappingProxyType(
 )
 """Liability → its sentence. A test asks for every one."""
 
+_PAYOUT_WITHOUT_ANSWER: Final = (
+    "The acquirer did not answer. It cannot be asked by message, and a payout to a card is not taken back: it stays in "
+    "doubt until a person has asked."
+)
+_ASK_ABOUT_PAYOUT: Final = (
+    "Do not pay out again: the money may have arrived. Ask the acquirer, and have its answer entered with manage.py "
+    "decide_payout."
+)
 _PART_NOT_TAKEN: Final = (
     "The bank approved only a part of the amount, and the rest was not paid, or this channel takes no parts: the "
     "approval was reversed."

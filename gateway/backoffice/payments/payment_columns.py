@@ -17,12 +17,13 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from gateway.backoffice.kit import list_columns
-from gateway.backoffice.kit.formatting import format_money, render_moment
+from gateway.backoffice.kit.formatting import build_state_pill, format_money, render_moment
 from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.kit.list_columns import ORDER_PARAMETER, Cell, ListColumn, PickedRow, render_link, render_pill
+from gateway.backoffice.kit.result_words import describe_result
 from gateway.backoffice.payments.chain_words import build_payment_pill
 from gateway.backoffice.payments.payment_titles import format_payment_title
-from gateway.core import identifiers, result_codes
+from gateway.core import identifiers
 from gateway.core.masking import mask_text
 from gateway.models import Payment, Status
 
@@ -80,8 +81,12 @@ def _render_shopper(row: Payment, sent: Mapping[str, Any]) -> str:
 
 
 def describe_decline(row: Payment) -> str:
-    """Why a payment was declined, in words, for the row of a list; '' for any other."""
-    return result_codes.find_result_code(row.result_code).description if row.status == Status.DECLINED else ""
+    """Why a payment was declined, in words, for the row of a list, whose pill says that it was; '' for any other."""
+    if row.status != Status.DECLINED:
+        return ""
+    words = describe_result(row.result_code)
+    head, _colon, reason = words.partition(":")
+    return reason.strip() if head.strip() == str(build_state_pill(row.status)["text"]) else words
 
 
 PAYMENT_COLUMNS: Final[Mapping[str, PaymentColumn]] = MappingProxyType({
@@ -120,7 +125,7 @@ PAYMENT_COLUMNS: Final[Mapping[str, PaymentColumn]] = MappingProxyType({
     "holder": PaymentColumn(title=_("Holder"), render_sent=_render_holder, style="ck-cut"),
     "result": PaymentColumn(
         title=_("Result"), field="result_code",
-        render=lambda row: result_codes.find_result_code(row.result_code).description if row.result_code else "",
+        render=lambda row: describe_result(row.result_code),
     ),
     "shortId": PaymentColumn(title="shortId", render=lambda row: identifiers.format_short_id(row.number)),
     "id": PaymentColumn(title="id", render=lambda row: row.pk.hex),

@@ -18,13 +18,14 @@ from django.utils.translation import gettext as _
 
 from gateway.backoffice.follow_ups.reasons import name_reason
 from gateway.backoffice.kit.formatting import format_labelled, format_moment, format_money
+from gateway.backoffice.kit.result_words import describe_result
 from gateway.backoffice.payments import exemption_words, route_explanation
 from gateway.backoffice.payments.chain_diagram import ChainNode, build_chain_nodes
 from gateway.backoffice.payments.chain_sums import ChainSum, describe_authorization, summarize_chain
 from gateway.backoffice.payments.explanation import PaymentExplanation, explain_payment
 from gateway.backoffice.payments.follow_up_offers import MANUAL_FOLLOW_UPS, FollowUpOffer, list_chain_offers
 from gateway.backoffice.payments.payment_titles import format_payment_title
-from gateway.core import clock, result_codes
+from gateway.core import clock
 from gateway.core.masking import mask_text
 from gateway.models import (
     AcquirerExchange,
@@ -48,6 +49,7 @@ from gateway.payments.operation_table import (
     is_locally_queued,
 )
 from gateway.payments.recovery import WAITING_EXCHANGE
+from gateway.payments.reversal_border import is_card_payout
 from gateway.payments.states import LifecycleEvent
 from gateway.payments.stored_answer import read_private_facts
 
@@ -201,10 +203,12 @@ _KINDS: Final[Mapping[str, str]] = MappingProxyType(
         "inquire": "asked what became of it",
         "void": "asked to take it back",
         "batch": "told what became of it with its batch",
+        "bank": "told what became of it in a message of the bank",
         "person": "was asked by a person",
         WAITING_EXCHANGE: "is asked by a person: nothing was sent",
     }
 )
+"""Kind of an exchange → what the connector did, or was asked. A test asks for every kind that is kept."""
 
 
 def _list_state_events(keys: Sequence[UUID], by_key: Mapping[UUID, Payment]) -> list[TimelineEvent]:
@@ -214,13 +218,11 @@ def _list_state_events(keys: Sequence[UUID], by_key: Mapping[UUID, Payment]) -> 
     for row in rows:
         payment = by_key[row.payment_id]
         words, tone = _EVENTS[row.event]
+        if row.event == LifecycleEvent.LOSE and is_card_payout(payment):
+            words = "no answer: in doubt until a person has asked the acquirer"
         if row.event == LifecycleEvent.SUSPEND and is_locally_queued(payment):
             words = "waits for its bank or acquirer"
-        lines = (
-            [f"{row.result_code} {result_codes.find_result_code(row.result_code).description}"]
-            if row.result_code
-            else []
-        )
+        lines = [f"{row.result_code} {describe_result(row.result_code)}"] if row.result_code else []
         if row.event == LifecycleEvent.SUSPEND and (deadline := deadlines.get(row.payment_id)) is not None:
             lines.append(_("Until %s at the latest") % format_moment(deadline))
         moved = sums.resolve_payment_amount(payment)
@@ -258,7 +260,7 @@ def _build_exchange_event(row: AcquirerExchange, by_key: Mapping[UUID, Payment])
     return TimelineEvent(
         at=row.at,
         kind="exchange",
-        payment=by_key[row.payment_id],
+        payment=payment,
         order=5,
         title=(_("%(who)s %(what)s, no answer") if silent else _("%(who)s %(what)s"))
         % {"who": row.connector, "what": _(words)},

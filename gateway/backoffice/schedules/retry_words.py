@@ -10,7 +10,7 @@ from django.utils.dates import WEEKDAYS
 from django.utils.translation import gettext as _
 
 from gateway.backoffice.kit.formatting import format_labelled
-from gateway.core.result_codes import RESULT_CODES
+from gateway.backoffice.kit.result_words import describe_result
 from gateway.scheduling.retry_choice import RetryChooser
 from gateway.scheduling.retry_rates import RateCell
 
@@ -47,7 +47,7 @@ def _describe_factor(factor: Mapping[str, Any], choice: Mapping[str, Any]) -> di
     counted = _("%(approved)d of %(tries)d approved") % {"approved": factor["approved"], "tries": factor["tries"]}
     if factor["cell"] == RateCell.RATE:
         code, advice = choice["code"], choice["advice"]
-        reason = RESULT_CODES[code].description if code in RESULT_CODES else code
+        reason = describe_result(code)
         name = format_labelled(issuer, reason) + (f" ({_('advice')} {advice})" if advice else "")
         return {"name": name, "counted": counted, "figure": f"{_percent(figure)} %"}
     names = {

@@ -16,9 +16,10 @@ from django.utils.translation import gettext_lazy
 
 from gateway.backoffice.kit.formatting import build_state_pill, mask_registered_account
 from gateway.backoffice.kit.links import build_payment_page_url
+from gateway.backoffice.kit.result_words import describe_result
 from gateway.backoffice.schedules.plan_words import describe_plan
 from gateway.backoffice.schedules.retry_words import describe_retry_choice
-from gateway.core import clock, identifiers, result_codes
+from gateway.core import clock, identifiers
 from gateway.core.masking import mask_text
 from gateway.core.money import format_amount
 from gateway.models import Payment, Registration
@@ -154,7 +155,7 @@ def render_schedules(rows: list[Job]) -> list[dict[str, Any]]:
             "pill": build_schedule_pill(row),
             "last": (latest := last.get(row.pk)),
             "run": _build_run_pill(latest) if latest else None,
-            "words": _describe_code(latest.code) if latest else "",
+            "words": describe_result(latest.code) if latest else "",
             "local": row.next_at,
             "address": reverse("admin:scheduling_job_change", args=[row.pk]),
         }
@@ -170,7 +171,7 @@ def render_schedule_runs(runs: list[JobRun], job: Job) -> list[dict[str, Any]]:
         {
             "row": run,
             "pill": _build_run_pill(run),
-            "text": _describe_code(run.code),
+            "text": describe_result(run.code),
             "retry": describe_retry_choice(run.retry_choices[-1]) if run.retry_choices else {},
             "payments": [
                 {"row": made[key], "address": build_payment_page_url(key), "pill": build_state_pill(made[key].status)}
@@ -180,10 +181,6 @@ def render_schedule_runs(runs: list[JobRun], job: Job) -> list[dict[str, Any]]:
         }
         for run in runs
     ]
-
-
-def _describe_code(code: str) -> str:
-    return result_codes.RESULT_CODES[code].description if code in result_codes.RESULT_CODES else code
 
 
 def list_schedule_records(job: Job) -> list[Payment]:

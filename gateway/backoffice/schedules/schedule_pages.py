@@ -26,6 +26,7 @@ from gateway.backoffice.kit.formatting import build_state_pill, format_labelled
 from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.kit.list_columns import read_list_look
 from gateway.backoffice.kit.list_sums import sum_listed_amounts
+from gateway.backoffice.kit.result_words import describe_result
 from gateway.backoffice.kit.time_limit import SearchTooBroadError, limit_search_time
 from gateway.backoffice.payments.payment_titles import format_payment_title
 from gateway.backoffice.schedules import schedule_details
@@ -36,7 +37,7 @@ from gateway.backoffice.schedules.schedule_details import SCHEDULE_ACTIONS, SCHE
 from gateway.backoffice.sign_in import session
 from gateway.catalogue.endpoints import CANCEL_SCHEDULE_ENDPOINT, RESCHEDULE_ENDPOINT, Endpoint
 from gateway.catalogue.parse import InvalidParametersError
-from gateway.core import clock, identifiers, result_codes
+from gateway.core import clock, identifiers
 from gateway.models import Registration
 from gateway.payments.payment_request import RequestTrace
 from gateway.payments.refusal import RequestRefusedError
@@ -202,7 +203,7 @@ class JobAdmin(ReadOnlyPage):
                 schedule_details.field_from_parameter(error.name): f"{error.name} {error.message}"
                 for error in fault.errors
             }
-            text = f"{result_codes.find_result_code(fault.code).description} {fault.more}".strip()
+            text = f"{describe_result(fault.code)} {fault.more}".strip()
             raise ScheduleChangeError(wrong or {"": f"{text} ({fault.code})"}) from None
         except InvalidParametersError as fault:
             raise ScheduleChangeError(

@@ -20,7 +20,7 @@ from gateway.background import queue
 from gateway.backoffice.access import audit_seals
 from gateway.backoffice.access.audit_log_pages import find_first_entry_id
 from gateway.core import clock
-from gateway.models import AuditEntry, AuditSeal, BackgroundWork, Payment
+from gateway.models import AuditEntry, AuditSeal, BackgroundWork, Channel, Merchant, Payment
 from tests.support.fixtures import Shop
 from tests.support.office import person, signed_in
 
@@ -198,7 +198,9 @@ def test_the_trail_of_a_period_is_found_along_its_ids(boss: Client) -> None:
     assert find_first_entry_id(now - timedelta(hours=300)) <= rows[0].pk
     for index, hours in ((1, 150), (5, 40), (8, 1)):
         assert find_first_entry_id(now - timedelta(hours=hours)) == rows[index].pk, hours
-    assert find_first_entry_id(now + timedelta(hours=1)) > rows[-1].pk
+    with CaptureQueriesContext(connection) as asked:
+        assert find_first_entry_id(now + timedelta(hours=1)) > rows[-1].pk
+    assert len(asked) == 1, "one statement, however long the trail is"
     ends = {name: f"{now - timedelta(hours=hours):%Y-%m-%dT%H:%MZ}" for name, hours in (("from", 99.5), ("to", 2.5))}
     for asked, some in (({"period": "hour"}, rows[8:]), ({"period": "day"}, rows[5:]), (ends, rows[2:7])):
         shown = boss.get(TRAIL, asked).context["cl"].result_list
@@ -222,3 +224,22 @@ def test_the_names_on_a_page_of_the_trail_cost_the_same_for_many_rows(shop: Shop
     before = statements()
     make(4)
     assert statements() == before
+
+
+def test_an_entry_reads_all_merchants_and_all_channels_it_names_at_once(shop: Shop, boss: Client) -> None:
+    merchants = [Merchant.objects.create(division=shop.merchant.division, name=f"Shop {at}") for at in "AB"]
+    channels = [Channel.objects.create(merchant=merchant, name="main") for merchant in merchants]
+    before, after = (
+        {"merchant": str(merchant.pk), "channel": str(channel.pk)}
+        for merchant, channel in zip(merchants, channels, strict=True)
+    )
+    asked = []
+    for kept in (None, None, before):  # the first also fills what is kept between requests
+        row = entry("change", subject="accesstoken", before=kept, after=after)
+        with CaptureQueriesContext(connection) as captured:
+            page = boss.get(f"{TRAIL}{row.pk}/change/").content.decode()
+        asked.append(len(captured))
+    for merchant, channel in zip(merchants, channels, strict=True):
+        assert f"{merchant.name}\n{merchant.pk.hex}" in page
+        assert f"{merchant.name}: main\n{channel.pk.hex}" in page
+    assert asked[2] == asked[1]

@@ -21,8 +21,10 @@ from django.test import Client
 from django.utils import translation
 
 from config.model_names import TRANSLATED_APPS
+from gateway.api.envelope import build_result
 from gateway.backoffice.kit.formatting import format_money, read_typed_amount
-from gateway.core.result_codes import ResultFamily
+from gateway.backoffice.kit.result_words import describe_result
+from gateway.core.result_codes import RESULT_CODES, ResultFamily, is_chargeback
 from gateway.timers.registry import TIMERS
 from tests.support.office import signed_in
 
@@ -264,3 +266,32 @@ def test_every_timer_has_its_words(language: str) -> None:
     """The live board and the page of ticks say what a timer does."""
     assert len(TIMERS) > 60
     assert sorted({timer.about for timer in TIMERS.values()} - catalogue(language).keys()) == []
+
+
+_CODE = re.compile(r"(?<![0-9.])[0-9]{3}\.[0-9]{3}\.[0-9]{3}(?![0-9.])")
+_PARTS = ("chargebacks", "checkout", "config", "gateway", "reporting")
+
+
+def codes_of_sources() -> set[str]:
+    """The result codes that the product names in its sources: those it gives itself, and those it makes of acquirers'
+    and banks' own codes. Of chargebacks all, since files bring any."""
+    texts = [path.read_text(encoding="utf-8") for part in _PARTS for path in (ROOT / part).rglob("*.py")]
+    named = {code for text in texts for code in _CODE.findall(text)} & RESULT_CODES.keys()
+    return named | {code for code in RESULT_CODES if is_chargeback(code)}
+
+
+@pytest.mark.parametrize("language", TRANSLATED)
+def test_every_result_code_that_the_product_gives_has_its_words(language: str) -> None:
+    codes = codes_of_sources()
+    assert len(codes) > 250
+    known = catalogue(language).keys()
+    assert sorted(code for code in codes if RESULT_CODES[code].description not in known) == []
+
+
+def test_a_result_is_described_in_the_readers_language_and_for_the_api_in_english() -> None:
+    with translation.override("de"):
+        assert describe_result("800.100.155") == "Abgelehnt: Betrag übersteigt den verfügbaren Rahmen"
+        assert describe_result("000.100.277") == "Rückbuchung: ohne Angabe von Gründen", "one that the table lacks"
+        assert build_result("800.100.155")["description"] == "Declined: amount is over the available credit"
+    assert describe_result("T2-17") == "T2-17"
+    assert describe_result("") == ""

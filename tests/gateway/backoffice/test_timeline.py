@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +19,7 @@ from gateway.connectors.circuit import ACQUIRER_UNREACHABLE
 from gateway.core import result_codes
 from gateway.core.result_codes import ResultFamily
 from gateway.models import Channel, Payment, RiskSet, ThreeDSecureConfiguration
+from gateway.payments import store
 from gateway.payments.states import LifecycleEvent
 from tests.support.fixtures import Shop
 from tests.support.threeds import Shopper, buy
@@ -47,6 +50,25 @@ def test_every_result_code_has_an_explanation() -> None:
 def test_every_event_has_words() -> None:
     """House: tables with a completeness test."""
     assert set(timeline._EVENTS) == set(LifecycleEvent)
+
+
+_KIND_KEPT = re.compile(r'(?:\bkind(?:: str)?=|\bkind: str = |_exchange\(|_by_reply\(payment, reply, )"([a-z]+)"')
+
+
+def test_every_kind_of_exchange_that_is_kept_has_words() -> None:
+    """The page would show the program's own word."""
+    folder = Path(store.__file__).parent
+    kept = {kind for path in folder.glob("*.py") for kind in _KIND_KEPT.findall(path.read_text(encoding="utf-8"))}
+    assert {"submit", "inquire", "void", "bank", "person"} <= kept
+    assert sorted(kept - set(timeline._KINDS)) == []
+
+
+def test_an_order_that_is_with_the_bank_is_not_said_to_have_moved_no_money() -> None:
+    """It may be booked there already."""
+    payment = Payment(payment_type="DB", status="PENDING", result_code="800.400.500", connector="sepa", answer={})
+    assert explain_payment(payment).money.startswith("Whether money moved is not known yet")
+    waiting = Payment(payment_type="DB", status="PENDING", result_code="000.200.000", connector="simulator", answer={})
+    assert explain_payment(waiting).money == "No money moved yet."
 
 
 @pytest.mark.django_db

@@ -10,6 +10,7 @@ from django.urls import reverse
 
 from gateway import metrics
 from gateway.access import audit_log
+from gateway.backoffice.payments.timeline import build_payment_story
 from gateway.connectors.port import AcquirerReply
 from gateway.core import clock
 from gateway.models import AcquirerExchange, AuditEntry, Notification, OpenPayment, Payment, Role, Status
@@ -61,6 +62,20 @@ def test_after_silence_a_payout_is_not_taken_back(shop: Shop, host: IsoHost) -> 
     shown = page.content.decode()
     assert shown.count("iso8583 is asked by a person: nothing was sent") == 2
     assert not [words for words in ("asked what became of it", "asked to take it back") if words in shown]
+
+
+def test_the_page_of_a_payout_in_doubt_does_not_say_that_the_acquirer_is_asked(shop: Shop, host: IsoHost) -> None:
+    """Nor that something was sent: a person asks, and until then nobody knows where the money is."""
+    host.next("0200", "lost")
+    paid = pay_out(shop)
+    recover_after(120)
+    found = build_payment_story(Payment.objects.select_related("merchant", "channel").get(pk=paid))
+    assert found.why.money == "Whether the money was paid out is not known: a person has to ask the acquirer."
+    assert "until a person has asked" in found.why.happened
+    assert "Do not pay out again" in found.why.todo
+    titles = [moment.title for moment in found.moments]
+    assert "iso8583 is asked by a person: nothing was sent" in titles
+    assert not [title for title in titles if "asked again" in title or "asked to take it back" in title]
 
 
 def test_what_a_payout_is_not_is_taken_back_as_ever(shop: Shop, host: IsoHost) -> None:
