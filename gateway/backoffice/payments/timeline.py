@@ -260,7 +260,7 @@ def _build_exchange_event(row: AcquirerExchange, by_key: Mapping[UUID, Payment])
     return TimelineEvent(
         at=row.at,
         kind="exchange",
-        payment=payment,
+        payment=by_key[row.payment_id],
         order=5,
         title=(_("%(who)s %(what)s, no answer") if silent else _("%(who)s %(what)s"))
         % {"who": row.connector, "what": _(words)},
