@@ -255,6 +255,7 @@ def test_a_row_ends_with_what_was_released(
 ) -> None:
     """``paid``: the status of its reversal, '' for none."""
     row, other = insert_row(shop, amount=amount), insert_row(shop)
+    shop.api.pay(amount="3.00")
     if paid:
         numbers = {"card__number": "4000015500000005"} if paid == "DECLINED" else {}
         row.payment = UUID(shop.api.pay(**numbers).id)
@@ -329,6 +330,7 @@ REVERSED = after(AUTHORIZED, "RV", "20.00", number=3)
 FIRST_RENEWAL = after(AUTHORIZED, "PA", "50.00", number=4, connector="card host", **RENEWAL)
 LATE_CAPTURE = after(AUTHORIZED, "CP", "10.00", number=5)
 SECOND_RENEWAL = after(AUTHORIZED, "PA", "40.00", number=6, connector="card host", **RENEWAL)
+NEARLY_ALL_CAPTURED = after(AUTHORIZED, "CP", "99.50", number=2)
 ALL_CAPTURED = after(AUTHORIZED, "CP", "80.00", number=2)
 TOO_MUCH_CAPTURED = after(AUTHORIZED, "CP", "90.00", number=2)
 
@@ -338,6 +340,7 @@ TOO_MUCH_CAPTURED = after(AUTHORIZED, "CP", "90.00", number=2)
     [
         ([AUTHORIZED, FIRST_RENEWAL], FIRST_RENEWAL, AUTHORIZED, (100, 0, 0)),
         ([AUTHORIZED, CAPTURED, REVERSED, FIRST_RENEWAL], FIRST_RENEWAL, AUTHORIZED, (100, 30, 20)),
+        ([AUTHORIZED, NEARLY_ALL_CAPTURED, FIRST_RENEWAL], FIRST_RENEWAL, AUTHORIZED, (100, "99.50", 0)),
         ([AUTHORIZED, CAPTURED, FIRST_RENEWAL, LATE_CAPTURE, SECOND_RENEWAL], FIRST_RENEWAL, AUTHORIZED, (100, 30, 0)),
         ([AUTHORIZED, CAPTURED, FIRST_RENEWAL, LATE_CAPTURE, SECOND_RENEWAL], SECOND_RENEWAL, FIRST_RENEWAL,
          (50, 10, 0)),
@@ -346,7 +349,7 @@ TOO_MUCH_CAPTURED = after(AUTHORIZED, "CP", "90.00", number=2)
 @pytest.mark.parametrize("answer", [VOIDED, SILENCE], ids=["answered", "silent"])
 def test_what_a_renewal_replaced_is_voided_but_for_what_was_taken_of_it(
     shop: Shop, monkeypatch: pytest.MonkeyPatch, members: list[Payment], renewal: Payment, replaced: Payment,
-    hold: tuple[int, int, int], answer: Any,
+    hold: tuple[Any, ...], answer: Any,
 ) -> None:  # fmt: skip
     row, exchanges, acquirer = prepare_renewed(shop, monkeypatch, members, renewal, answer)
     authorization_releases._release_renewed(row, Chain(members))
@@ -467,7 +470,11 @@ def test_the_oldest_of_what_ended_long_ago_is_forgotten_first(shop: Shop, monkey
     assert not AuthorizationRelease.objects.filter(pk=oldest).exists()
 
 
-def test_the_timers_run_when_the_first_is_due_and_by_real_time(due: dict[int | None, int]) -> None:
+def test_the_timers_run_when_the_first_is_due_and_by_real_time(
+    due: dict[int | None, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     [[earliest]] = execute_sql(TIMER.earliest_due, {})
     assert earliest == AuthorizationRelease.objects.get(pk=due[-3]).due_at
     assert RELEASE_SWEEP_TIMER.every_s == SWEEP_INTERVAL_S
+    monkeypatch.setattr(authorization_releases, "release_authorizations", lambda: 5)
+    assert (TIMER.run(None), TIMER.run(Merchant())) == (5, 0)

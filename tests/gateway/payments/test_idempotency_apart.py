@@ -16,6 +16,7 @@ from gateway.models import IdempotencyKey, Payment, Status
 from gateway.payments import idempotency
 from gateway.payments.idempotency import (
     IDEMPOTENCY_RETENTION,
+    JOIN_IDEMPOTENCY_KEY,
     SELECT_IDEMPOTENCY_KEY,
     TIMER,
     IdempotencyClaim,
@@ -199,6 +200,24 @@ def test_a_key_whose_payment_is_being_made_is_refused_for_now(shop: Shop) -> Non
     assert (told.value.code, told.value.status) == ("800.120.402", 409)
     assert (error.name, error.value) == ("Idempotency-Key", "key-1")
     assert error.message == "belongs to a request still being made"
+
+
+def test_a_response_that_is_stored_is_given_while_its_payment_goes_on(shop: Shop) -> None:
+    """Its shopper is back from a challenge, and its acquirer is asked."""
+    insert(payment=begun(shop).pk)
+    found = claim().find_stored_response(read_row())
+    assert found is not None
+    assert found.body == "{}"
+
+
+@pytest.mark.parametrize("values", [{}, *OTHERS], ids=str)
+def test_an_admission_reads_the_key_of_its_own_token_method_and_path(values: dict[str, Any]) -> None:
+    insert(**values)
+    looked_up = {"token": TOKEN, "method": "POST", "path": PATH, "key": "key-1"}
+    [[payment]] = execute_sql(
+        f"SELECT k.payment FROM (SELECT %(token)s::uuid AS id) t {JOIN_IDEMPOTENCY_KEY}", looked_up
+    )
+    assert payment == (None if values else PAYMENT)
 
 
 def test_a_key_whose_payment_ended_meanwhile_is_read_once_more(shop: Shop) -> None:
