@@ -79,9 +79,7 @@ def contains_card_number(text: str) -> bool:
     if (cursor := _PAGE_CURSOR.fullmatch(text)) is not None and not looks_like_pan(re.sub("[^0-9]", "", cursor[1])):
         return False
     plain = re.sub(r"[\s\-.]", "", text)
-    return (plain.isascii() and plain.isdecimal() and looks_like_pan(plain)) or (
-        card_data_detection.mask_card_data(text, shortest=_MIN_SHOWN_DIGITS) != text
-    )
+    return looks_like_pan(plain) or card_data_detection.mask_card_data(text, shortest=_MIN_SHOWN_DIGITS) != text
 
 
 def mask_note(text: str, most: int) -> str:
