@@ -25,7 +25,7 @@ from gateway.backoffice.follow_ups import approval_notice, approvals, clerk_limi
 from gateway.backoffice.follow_ups.approval_notice import DECIDE_APPROVAL_PERMISSION
 from gateway.backoffice.follow_ups.follow_up_form import clerk_from_request
 from gateway.backoffice.follow_ups.manual_follow_up import FollowUpNotPossibleError
-from gateway.backoffice.follow_ups.reasons import name_reason
+from gateway.backoffice.follow_ups.reasons import PAYOUT_TYPE, name_reason, name_request
 from gateway.backoffice.kit import keyset
 from gateway.backoffice.kit.base import ReadOnlyPage
 from gateway.backoffice.kit.formatting import build_state_pill, format_money
@@ -36,7 +36,6 @@ from gateway.backoffice.sign_in import session
 from gateway.core import clock, result_codes
 from gateway.core.advice import get_developer_advice
 from gateway.models import Approval, Payment
-from gateway.payments.operation_table import OPERATIONS
 
 MAX_COUNTED_APPROVALS = 200
 """Waiting requests that the badge counts."""
@@ -106,15 +105,16 @@ class ApprovalAdmin(ReadOnlyPage):
         by = clerk_from_request(request, target, DECIDE_APPROVAL_PERMISSION) if may_decide else None
         context = {
             **self.admin_site.each_context(request),
-            "title": f"{_(OPERATIONS[row.payment_type].title)} {format_money(row.amount, row.currency)}",
+            "title": f"{name_request(row.payment_type)} {format_money(row.amount, row.currency)}",
             "reason": name_reason(row.reason),
+            "is_payout": row.payment_type == PAYOUT_TYPE,
             "opts": self.opts,
             "original": row,
             "approval": row,
             "target": target,
             "made": made,
             "pill": build_state_pill(row.state),
-            "operation": _(OPERATIONS[row.payment_type].title),
+            "operation": name_request(row.payment_type),
             "sums": story.sums,
             "story": story,
             "moments": story.moments[-MAX_APPROVAL_EVENTS:],
@@ -216,6 +216,6 @@ def _render_approval(row: Approval) -> dict[str, Any]:
     return {
         "row": row,
         "pill": build_state_pill(row.state),
-        "operation": _(OPERATIONS[row.payment_type].title),
+        "operation": name_request(row.payment_type),
         "address": reverse("admin:gateway_approval_change", args=[row.pk]),
     }
