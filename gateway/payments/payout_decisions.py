@@ -28,9 +28,9 @@ class PayoutNotDecidableError(Exception):
     """The payment is no payout to a card that is in doubt; the text says why."""
 
 
-def decide_payout(ident: UUID, *, paid: bool, by: audit_log.Actor) -> Payment:
-    """Record what the acquirer told a person of a payout without an answer: approved, or declined as never made. Raises
-    PayoutNotDecidableError."""
+def decide_payout(ident: UUID, *, paid: bool, by: audit_log.Actor, note: str = "") -> Payment:
+    """Record what the acquirer told a person of a payout without an answer: approved, or declined as never made.
+    ``note``: of that person, for the audit trail. Raises PayoutNotDecidableError."""
     payment = Payment.objects.select_related("merchant", "channel").filter(pk=ident).first()
     if payment is None:
         raise PayoutNotDecidableError("no payment has this id")
@@ -50,7 +50,9 @@ def decide_payout(ident: UUID, *, paid: bool, by: audit_log.Actor) -> Payment:
     try:
         with transaction.atomic():
             store.complete_payment(payment, outcome, kind="person")
-            audit_log.record_audit_entry(by, "payout decided", payment, after={"paid": paid})
+            audit_log.record_audit_entry(
+                by, "payout decided", payment, after={"paid": paid} | ({"note": note} if note else {})
+            )
     except PaymentTransitionError:
         raise PayoutNotDecidableError("it has its outcome by now") from None
     return payment

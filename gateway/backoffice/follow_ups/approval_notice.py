@@ -19,11 +19,11 @@ from django.utils import translation
 from django.utils.translation import gettext as _
 
 from gateway.access import permissions
+from gateway.backoffice.follow_ups.reasons import name_request
 from gateway.backoffice.kit.formatting import build_state_pill, format_money
 from gateway.core import clock
 from gateway.core.mail_address import are_mails_delivered
 from gateway.models import Approval, Merchant
-from gateway.payments.operation_table import OPERATIONS
 from gateway.timers import wakeup
 from gateway.timers.registry import Timer
 
@@ -54,7 +54,7 @@ def list_recent_decisions(user: Any) -> list[dict[str, Any]]:
 
 def describe_approval(row: Approval) -> str:
     """The request in one line: operation, amount and currency."""
-    return f"{_(OPERATIONS[row.payment_type].title)} {format_money(row.amount, row.currency)}"
+    return f"{name_request(row.payment_type)} {format_money(row.amount, row.currency)}"
 
 
 def list_deciders(row: Approval, candidates: Iterable[User]) -> list[User]:

@@ -21,11 +21,11 @@ from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 
 from gateway.access import permissions
-from gateway.backoffice.follow_ups import approval_notice, approvals, clerk_limits, second_person
+from gateway.backoffice.follow_ups import approval_notice, approvals, clerk_limits, payout_decisions, second_person
 from gateway.backoffice.follow_ups.approval_notice import DECIDE_APPROVAL_PERMISSION
 from gateway.backoffice.follow_ups.follow_up_form import clerk_from_request
 from gateway.backoffice.follow_ups.manual_follow_up import FollowUpNotPossibleError
-from gateway.backoffice.follow_ups.reasons import name_reason
+from gateway.backoffice.follow_ups.reasons import PAYOUT_TYPE, name_reason, name_request
 from gateway.backoffice.kit import keyset
 from gateway.backoffice.kit.base import ReadOnlyPage
 from gateway.backoffice.kit.formatting import build_state_pill, format_labelled, format_money
@@ -39,7 +39,6 @@ from gateway.core import clock
 from gateway.core.advice import get_developer_advice
 from gateway.models import Approval, Payment
 from gateway.payments.chain_amounts import Chain
-from gateway.payments.operation_table import OPERATIONS
 
 MAX_COUNTED_APPROVALS = 200
 """Waiting requests that the badge counts."""
@@ -109,15 +108,16 @@ class ApprovalAdmin(ReadOnlyPage):
         by = clerk_from_request(request, target, DECIDE_APPROVAL_PERMISSION) if may_decide else None
         context = {
             **self.admin_site.each_context(request),
-            "title": f"{_(OPERATIONS[row.payment_type].title)} {format_money(row.amount, row.currency)}",
+            "title": f"{name_request(row.payment_type)} {format_money(row.amount, row.currency)}",
             "reason": name_reason(row.reason),
+            "is_payout": row.payment_type == PAYOUT_TYPE,
             "opts": self.opts,
             "original": row,
             "approval": row,
             "target": target,
             "made": made,
             "pill": build_state_pill(row.state),
-            "operation": _(OPERATIONS[row.payment_type].title),
+            "operation": name_request(row.payment_type),
             "sums": story.sums,
             "story": story,
             "moments": story.moments[-MAX_APPROVAL_EVENTS:],
@@ -201,6 +201,8 @@ class ApprovalAdmin(ReadOnlyPage):
 
 def _explain_impossible(row: Approval, target: Payment, chain: Chain) -> str:
     """Why the gateway would refuse the request as the payment stands now; "" if it would not."""
+    if row.payment_type == PAYOUT_TYPE:
+        return "" if payout_decisions.is_decidable(target) else _(payout_decisions.NOT_DECIDABLE)
     offers = list_follow_up_offers(chain, target)
     offer = next((each for each in offers if each.code == row.payment_type), None)
     if offer is None:
@@ -232,6 +234,6 @@ def _render_approval(row: Approval) -> dict[str, Any]:
     return {
         "row": row,
         "pill": build_state_pill(row.state),
-        "operation": _(OPERATIONS[row.payment_type].title),
+        "operation": name_request(row.payment_type),
         "address": reverse("admin:gateway_approval_change", args=[row.pk]),
     }

@@ -21,7 +21,7 @@ from gateway.access import audit_log
 from gateway.access.permissions import find_row_owner
 from gateway.backoffice.access import independence
 from gateway.backoffice.access.independence import ActingPerson
-from gateway.backoffice.follow_ups import clerk_limits
+from gateway.backoffice.follow_ups import clerk_limits, payout_decisions
 from gateway.backoffice.follow_ups.clerk_limits import Clerk, LimitUse, sum_recent_manual_moves, sum_unapproved_moves
 from gateway.backoffice.follow_ups.manual_follow_up import (
     MAX_FOLLOW_UP_NOTE_CHARS,
@@ -29,6 +29,7 @@ from gateway.backoffice.follow_ups.manual_follow_up import (
     FollowUpOrder,
     execute_follow_up,
 )
+from gateway.backoffice.follow_ups.reasons import PAYOUT_TYPE
 from gateway.core import clock, identifiers, money
 from gateway.core.masking import mask_note
 from gateway.models import Approval, ClerkLimitCounter, ClerkLimitUsage, Merchant, Payment, Status
@@ -180,8 +181,11 @@ def _explain_missed_decision(row: Approval, by: Clerk) -> str:
 
 
 def execute_approval(row: Approval, by: audit_log.Actor) -> Approval:
-    """Send the follow-up of an approved request and store its outcome. A follow-up sent before is not sent again."""
+    """Send the follow-up of an approved request, or record the outcome of its payout, and store what became of it. A
+    follow-up sent before is not sent again."""
     assert row.follow_up is not None
+    if row.payment_type == PAYOUT_TYPE:
+        return _execute_payout_decision(row, by)
     target = Payment.objects.select_related("merchant", "channel").get(pk=row.payment_id)
     order = FollowUpOrder(target=target, code=row.payment_type, amount=row.amount, reason=row.reason, note=row.note)
     try:
@@ -190,6 +194,16 @@ def execute_approval(row: Approval, by: audit_log.Actor) -> Approval:
             made = Payment.objects.filter(pk=row.follow_up).first() or execute_follow_up(
                 order, by, follow_up=row.follow_up
             )
+    except FollowUpNotPossibleError as fault:
+        return _end_request(row, by, why=str(fault))
+    return _end_request(row, by, made)
+
+
+def _execute_payout_decision(row: Approval, by: audit_log.Actor) -> Approval:
+    """Record the outcome of a payout that an approved request names."""
+    try:
+        with translation.override("en"):
+            made = payout_decisions.carry_out_decision(row.payment_id, row.reason, by)
     except FollowUpNotPossibleError as fault:
         return _end_request(row, by, why=str(fault))
     return _end_request(row, by, made)
@@ -204,7 +218,8 @@ def _end_request(row: Approval, by: audit_log.Actor, made: Payment | None = None
         held = Approval.objects.select_for_update(no_key=True).get(pk=row.pk)
         assert held.follow_up is not None
         made = made or Payment.objects.filter(pk=held.follow_up).first()
-        refused = made is None or made.status == Status.DECLINED
+        # A payout that was decided as not made is declined, and that was the request.
+        refused = made is None or (made.status == Status.DECLINED and row.payment_type != PAYOUT_TYPE)
         state = Approval.State.FAILED if refused else Approval.State.DONE
         code = made.result_code if made is not None else ""
         if held.state == Approval.State.APPROVED or (made is not None and held.result_code == ""):

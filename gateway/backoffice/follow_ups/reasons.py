@@ -1,4 +1,5 @@
-"""Why a clerk moves money by hand: a short list, kept with the note in the audit log and with an approval."""
+"""Why a clerk moves money by hand, and what became of a payout: short lists, kept with the note in the audit log and
+with an approval."""
 
 from __future__ import annotations
 
@@ -7,7 +8,10 @@ from types import MappingProxyType
 from typing import Final
 
 from django.utils.functional import Promise
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
+
+from gateway.payments.operation_table import OPERATIONS
 
 FOLLOW_UP_REASONS: Final[Mapping[str, str | Promise]] = MappingProxyType(
     {
@@ -18,15 +22,27 @@ FOLLOW_UP_REASONS: Final[Mapping[str, str | Promise]] = MappingProxyType(
     }
 )
 """Code → its words. Codes are at most nine characters (Approval.reason)."""
+PAYOUT_TYPE: Final = "CD"
+"""``Approval.payment_type`` of the outcome of a payout, which no follow-up made by hand has."""
+PAID_OUT, NOT_PAID_OUT = "paid", "not paid"
+PAYOUT_OUTCOMES: Final[Mapping[str, str | Promise]] = MappingProxyType(
+    {PAID_OUT: _("it reached the card"), NOT_PAID_OUT: _("it was never made, and never will be")}
+)
+"""What an acquirer can say of a payout without an answer; kept in the place of a reason."""
 REASONED_TYPES: Final = frozenset({"RF", "RV"})
 """Follow-ups whose form asks for a reason: they give money back."""
 
 
 def parse_reason(text: str) -> str:
-    """A reason's code; '' for none and for what is no reason."""
+    """A reason's code; '' for none and for what is no reason of a follow-up."""
     return text if text in FOLLOW_UP_REASONS else ""
 
 
 def name_reason(code: str) -> str:
-    """A reason in words; '' for none."""
-    return str(FOLLOW_UP_REASONS.get(code, ""))
+    """A reason, or the outcome of a payout, in words; '' for none."""
+    return str(FOLLOW_UP_REASONS.get(code) or PAYOUT_OUTCOMES.get(code, ""))
+
+
+def name_request(payment_type: str) -> str:
+    """What a request for approval is for, in the reader's language."""
+    return gettext("Outcome of a payout") if payment_type == PAYOUT_TYPE else gettext(OPERATIONS[payment_type].title)

@@ -25,10 +25,10 @@ from django.utils.translation import gettext_lazy
 
 from gateway.access import permissions
 from gateway.access.permissions import RowOwner
-from gateway.backoffice.follow_ups import bulk_pages, follow_up_form
+from gateway.backoffice.follow_ups import bulk_pages, follow_up_form, payout_decisions, payout_form
 from gateway.backoffice.follow_ups.bulk_follow_ups import BULK_TYPES
 from gateway.backoffice.follow_ups.manual_follow_up import MAX_FOLLOW_UP_NOTE_CHARS
-from gateway.backoffice.follow_ups.reasons import FOLLOW_UP_REASONS
+from gateway.backoffice.follow_ups.reasons import FOLLOW_UP_REASONS, name_request
 from gateway.backoffice.kit import entity_names, saved_views
 from gateway.backoffice.kit.base import ReadOnlyPage
 from gateway.backoffice.kit.formatting import (
@@ -122,6 +122,7 @@ class PaymentAdmin(ReadOnlyPage):
             path(
                 "bulk/<uuid:action>/<str:verb>/", self.admin_site.admin_view(self.bulk_do_view), name=f"{name}bulk_do"
             ),
+            path("<uuid:payment>/payout/", self.admin_site.admin_view(self.payout_view), name=f"{name}payout"),
             path("<uuid:payment>/do/<str:code>/", self.admin_site.admin_view(self.follow_up_view), name=f"{name}do"),
         ]
         return own + super().get_urls()
@@ -403,6 +404,9 @@ class PaymentAdmin(ReadOnlyPage):
             "offers": [_render_offer(payment, offer) for offer in story.offers]
             if self.may(request, "gateway.operate_payment", payment)
             else [],
+            "payout_address": reverse("admin:gateway_payment_payout", args=[payment.pk])
+            if payout_decisions.is_decidable(payment) and self.may(request, "gateway.operate_payment", payment)
+            else "",
             "curls": build_payment_curls(payment, story.offers),
             "ids": _list_ids(payment),
             "title_of": format_payment_title(payment),
@@ -478,6 +482,10 @@ class PaymentAdmin(ReadOnlyPage):
             raise Http404
         row = self._find_payment(request, str(payment), "gateway.operate_payment")
         return follow_up_form.handle_follow_up_form(self, request, row, code)
+
+    def payout_view(self, request: HttpRequest, payment: Any) -> HttpResponse:
+        row = self._find_payment(request, str(payment), "gateway.operate_payment")
+        return payout_form.handle_payout_form(self, request, row)
 
     def export_view(self, request: HttpRequest) -> HttpResponse:
         if not self.may(request, "gateway.export_payment"):
@@ -573,7 +581,7 @@ def _list_outcomes(request: HttpRequest) -> list[dict[str, Any]]:
     """Decisions about this user's own latest requests."""
     mine = Approval.objects.filter(asked_by=request.user.pk).exclude(state=Approval.State.WITHDRAWN)
     return [
-        {"row": row, "what": _(OPERATIONS[row.payment_type].title), "pill": build_state_pill(row.state)}
+        {"row": row, "what": name_request(row.payment_type), "pill": build_state_pill(row.state)}
         for row in mine.order_by("-asked_at")[:3]
     ]
 

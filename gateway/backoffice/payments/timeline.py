@@ -16,7 +16,7 @@ from uuid import UUID
 
 from django.utils.translation import gettext as _
 
-from gateway.backoffice.follow_ups.reasons import name_reason
+from gateway.backoffice.follow_ups.reasons import name_reason, name_request
 from gateway.backoffice.kit.formatting import format_labelled, format_moment, format_money
 from gateway.backoffice.kit.result_words import describe_result
 from gateway.backoffice.payments import exemption_words, route_explanation
@@ -420,7 +420,7 @@ def _build_approval_events(row: Approval, by_key: Mapping[UUID, Payment]) -> lis
     """Request and decision of an approval, in real time; in the live environment the merchant's clock is the same."""
     payment = by_key[row.payment_id]
     what = _("%(operation)s of %(amount)s %(currency)s") % {
-        "operation": _(OPERATIONS[row.payment_type].title),
+        "operation": name_request(row.payment_type),
         "amount": format_money(row.amount),
         "currency": row.currency,
     }

@@ -1,0 +1,71 @@
+"""Payouts to cards without an answer, decided by clerks: what the acquirer says of one is entered like money moved.
+
+It counts towards the clerk's limits, and above them it is a request for approval that a second person decides: an
+Approval of the payment type PAYOUT_TYPE, with the outcome in the place of a reason.
+The outcome itself is recorded by gateway.payments.payout_decisions. Source: docs/decisions/0156.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+from uuid import UUID
+
+from django.db import transaction
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop as noop
+
+from gateway.access import audit_log
+from gateway.backoffice.follow_ups import clerk_limits
+from gateway.backoffice.follow_ups.clerk_limits import Clerk, ClerkLimitExceededError
+from gateway.backoffice.follow_ups.manual_follow_up import FollowUpNotPossibleError
+from gateway.backoffice.follow_ups.reasons import PAID_OUT, PAYOUT_OUTCOMES, PAYOUT_TYPE
+from gateway.core import identifiers
+from gateway.models import Approval, ClerkLimitCounter, Payment, Status
+from gateway.payments.chain_amounts import Chain
+from gateway.payments.payout_decisions import PayoutNotDecidableError, decide_payout
+from gateway.payments.reversal_border import is_card_payout
+
+NOT_DECIDABLE: Final = noop("This is no payout in doubt, or it has its outcome by now.")
+
+
+def is_decidable(payment: Payment) -> bool:
+    """Whether it is a payout to a card that waits for a person."""
+    return payment.status == Status.IN_DOUBT and is_card_payout(payment)
+
+
+def check_decidable(payment: Payment, outcome: str) -> None:
+    """Raise FollowUpNotPossibleError unless ``outcome`` can be entered, and nobody has asked for approval of one."""
+    if not is_decidable(payment):
+        raise FollowUpNotPossibleError(_(NOT_DECIDABLE))
+    if outcome not in PAYOUT_OUTCOMES:
+        raise FollowUpNotPossibleError(_("Choose what the acquirer says."))
+    waiting = Approval.objects.filter(payment=payment, payment_type=PAYOUT_TYPE, state=Approval.State.ASKED)
+    if waiting.exists():
+        raise FollowUpNotPossibleError(_("Approval of an outcome was asked for before. It has to be decided first."))
+
+
+def decide_alone(payment: Payment, outcome: str, note: str, by: Clerk) -> Payment:
+    """Record the outcome within the clerk's limits. Raises FollowUpNotPossibleError, and ClerkLimitExceededError."""
+    with transaction.atomic():
+        count = clerk_limits.load_manual_counter(by.user, payment.merchant_id)
+        # Locked, so that of two decisions at once the second counts the first.
+        ClerkLimitCounter.objects.select_for_update().get(pk=count.pk)
+        if (met := clerk_limits.find_exceeded_limit(by, payment.amount, Chain([payment]))) is not None:
+            raise ClerkLimitExceededError(met)
+        clerk_limits.record_approved_move(count, by.user, identifiers.row_id(), payment.amount, payment.currency)
+        try:
+            return decide_payout(payment.pk, paid=outcome == PAID_OUT, by=by.actor, note=note)
+        except PayoutNotDecidableError:
+            raise FollowUpNotPossibleError(_(NOT_DECIDABLE)) from None
+
+
+def carry_out_decision(payment: UUID, outcome: str, by: audit_log.Actor) -> Payment:
+    """Record the outcome that a second person approved; one that was recorded before is as good. Raises
+    FollowUpNotPossibleError."""
+    try:
+        return decide_payout(payment, paid=outcome == PAID_OUT, by=by)
+    except PayoutNotDecidableError as fault:
+        row = Payment.objects.get(pk=payment)
+        if row.status == (Status.APPROVED if outcome == PAID_OUT else Status.DECLINED):
+            return row
+        raise FollowUpNotPossibleError(str(fault)) from None

@@ -1,0 +1,144 @@
+"""The page on which a clerk enters what became of a payout without an answer. Source: docs/decisions/0156."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from gateway.backoffice.follow_ups import approvals
+from gateway.backoffice.follow_ups.clerk_limits import Clerk
+from gateway.models import Approval, AuditEntry, ClerkLimitUsage, Notification, OpenPayment, Payment, Role
+from gateway.payments.payout_decisions import decide_payout
+from tests.support.fixtures import BY, Shop
+from tests.support.iso_host import IsoHost, account_at_host, iso_host
+from tests.support.office import person, signed_in
+from tests.support.recovery import recover_after
+
+__all__ = ["iso_host"]
+
+PAID, NOT_PAID = ("APPROVED", "000.100.112"), ("DECLINED", "900.100.301")
+
+
+@pytest.fixture
+def payout(iso_host: IsoHost, shop: Shop) -> str:
+    """A payout of 92.00 EUR without an answer."""
+    account_at_host(shop.channel, iso_host)
+    iso_host.next("0200", "lost")
+    sent = {"transactionProcessingCode": "PAYMENT", "transactionBai": "AA", "recipient__country": "DEU"}
+    made = shop.api.pay(testMode="EXTERNAL", paymentType="CD", **sent).id
+    recover_after(120)
+    return made
+
+
+def address(payout: str) -> str:
+    return f"/admin/gateway/payment/{UUID(payout)}/payout/"
+
+
+def enter(client: Client, payout: str, outcome: str, note: str = "", **changes: str) -> Any:
+    """Open the form and send it."""
+    page = client.get(address(payout))
+    key = page.context["key"] if page.context is not None else ""
+    return client.post(address(payout), {"key": key, "outcome": outcome, "note": note, **changes})
+
+
+def status(payout: str) -> tuple[str, str]:
+    row = Payment.objects.get(pk=payout)
+    return row.status, row.result_code
+
+
+def clerk_of(user: User) -> Clerk:
+    return Clerk(user=user.pk, name=user.get_username(), ip=None)
+
+
+@pytest.mark.parametrize(("outcome", "end"), [("paid", PAID), ("not paid", NOT_PAID)])
+def test_a_clerk_enters_what_the_acquirer_says(shop: Shop, payout: str, outcome: str, end: tuple[str, str]) -> None:
+    client = signed_in(person("ann", Role.CLERK, shop.merchant))
+    page = f"/admin/gateway/payment/{payout}/change/"
+    assert address(payout) in client.get(page).content.decode()
+    told = Notification.objects.filter(payment_id=payout).count()
+    assert enter(client, payout, outcome, "Mr Example of the acquirer").status_code == 302
+    assert status(payout) == end
+    assert Notification.objects.filter(payment_id=payout).count() == told + 1
+    assert not OpenPayment.objects.exists()
+    (entry,) = AuditEntry.objects.filter(action="payout decided")
+    assert (entry.actor, entry.after) == ("ann", {"paid": outcome == "paid", "note": "Mr Example of the acquirer"})
+    assert ClerkLimitUsage.objects.get().amount == 92
+    assert address(payout) not in client.get(page).content.decode()
+
+
+@pytest.mark.parametrize("limit", [{"four_eyes_above": "91.99"}, {"four_eyes_day": "91.99"}])
+@pytest.mark.parametrize(("outcome", "end"), [("paid", PAID), ("not paid", NOT_PAID)])
+def test_above_a_limit_a_second_person_decides(
+    shop: Shop, payout: str, outcome: str, end: tuple[str, str], limit: dict[str, str]
+) -> None:
+    ann, max_ = person("ann", Role.CLERK, shop.merchant, **limit), person("max", Role.MANAGER, shop.merchant)
+    client = signed_in(ann)
+    assert "over your limit" in client.get(address(payout)).content.decode()
+    assert enter(client, payout, outcome).status_code == 302
+    assert status(payout)[0] == "IN_DOUBT"
+    row = Approval.objects.get()
+    assert (row.payment_type, row.reason, row.amount, row.asked_by_name) == ("CD", outcome, 92, "ann")
+    again = enter(client, payout, "paid")
+    assert (again.status_code, "asked for before" in again.content.decode()) == (400, True)
+    approver = signed_in(max_)
+    shown = approver.get(f"/admin/gateway/approval/{row.pk}/change/").content.decode()
+    assert "Outcome of a payout" in shown
+    assert "Approving records it for good" in shown
+    approver.post(f"/admin/gateway/approval/{row.pk}/decide/", {"verb": "approve"})
+    row.refresh_from_db()
+    assert (row.state, row.result_code) == (Approval.State.DONE, end[1])
+    assert status(payout) == end
+    (entry,) = AuditEntry.objects.filter(action="payout decided")
+    assert entry.actor == "max"
+    timeline = signed_in(ann).get(f"/admin/gateway/payment/{payout}/change/").content.decode()
+    assert "max approved: Outcome of a payout of 92.00 EUR" in timeline
+
+
+@pytest.mark.parametrize(("said", "state"), [(True, Approval.State.DONE), (False, Approval.State.FAILED)])
+def test_an_outcome_that_came_before_the_approval_stands(shop: Shop, payout: str, said: bool, state: str) -> None:
+    """By the command, or a late answer: the same one carries the request out, another one refuses it."""
+    ann, max_ = person("ann", Role.CLERK, shop.merchant, four_eyes_above="1.00"), person("max", Role.MANAGER)
+    enter(signed_in(ann), payout, "paid")
+    decide_payout(Payment.objects.get(pk=payout).pk, paid=said, by=BY)
+    done = approvals.decide_approval(Approval.objects.get().pk, approve=True, note="", by=clerk_of(max_))
+    assert done.state == state
+    assert status(payout) == (PAID if said else NOT_PAID)
+    assert ClerkLimitUsage.objects.exists() is said
+
+
+def test_only_who_may_move_money_and_has_just_signed_in_enters_it(shop: Shop, stranger: Shop, payout: str) -> None:
+    reader = signed_in(person("rita", Role.AUDITOR, shop.merchant))
+    assert address(payout) not in reader.get(f"/admin/gateway/payment/{payout}/change/").content.decode()
+    assert reader.get(address(payout)).status_code == 403
+    foreign = signed_in(person("fred", Role.MANAGER, stranger.merchant))
+    assert foreign.post(address(payout), {"outcome": "paid"}).status_code == 404
+    late = signed_in(person("ann", Role.CLERK, shop.merchant), fresh=False)
+    assert late.post(address(payout), {"outcome": "paid"}).status_code == 302
+    assert status(payout)[0] == "IN_DOUBT"
+
+
+@pytest.mark.parametrize(
+    ("sent", "why"),
+    [
+        ({"outcome": ""}, "Choose what the acquirer says"),
+        ({"outcome": "requested"}, "Choose what the acquirer says"),
+        ({"key": "x"}, "not one of ours"),
+    ],
+)
+def test_what_is_no_outcome_is_refused(shop: Shop, payout: str, sent: dict[str, str], why: str) -> None:
+    answer = enter(signed_in(person("ann", Role.CLERK, shop.merchant)), payout, sent.pop("outcome", "paid"), **sent)
+    assert (answer.status_code, why in answer.content.decode()) == (400, True)
+    assert status(payout)[0] == "IN_DOUBT"
+
+
+def test_a_payment_that_is_no_payout_in_doubt_has_no_form(shop: Shop) -> None:
+    client = signed_in(person("ann", Role.CLERK, shop.merchant))
+    paid = shop.api.pay().id
+    page = client.get(address(paid))
+    assert (page.status_code, "no payout in doubt" in page.content.decode()) == (200, True)
+    refused = client.post(address(paid), {"key": page.context["key"], "outcome": "paid"})
+    assert (refused.status_code, "no payout in doubt" in refused.content.decode()) == (400, True)
