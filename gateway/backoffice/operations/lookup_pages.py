@@ -53,6 +53,12 @@ MAX_REGISTRATION_PAYMENTS = 50
 MAX_SHOWN_ACCOUNT_UPDATES = 20
 NDC_SUFFIX_CHARS = 12
 """Characters of an ndc that a list shows."""
+_DETAIL_TITLES: Final[Mapping[str, Any]] = {
+    "holder": gettext_lazy("Holder"), "bin": gettext_lazy("BIN"), "last4Digits": gettext_lazy("Last four digits"),
+    "expiryMonth": gettext_lazy("Expiry month"), "expiryYear": gettext_lazy("Expiry year"), "iban": "IBAN",
+    "bic": "BIC", "bankName": gettext_lazy("Bank"), "country": gettext_lazy("Country"),
+}  # fmt: skip
+"""Field of a stored account → its name for a reader; others stand by their API name."""
 
 
 @admin.register(Registration)
@@ -128,7 +134,7 @@ class RegistrationAdmin(ReadOnlyPage):
             "registration": row,
             "pill": build_state_pill(row.status),
             "account": mask_registered_account(row),
-            "details": sorted(details.items()),
+            "details": [(_DETAIL_TITLES.get(name, name), value) for name, value in sorted(details.items())],
             "payments": payments[:MAX_REGISTRATION_PAYMENTS],
             "most": MAX_REGISTRATION_PAYMENTS if len(payments) > MAX_REGISTRATION_PAYMENTS else 0,
             "token": token,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
@@ -27,6 +29,7 @@ class AuthenticationAdmin(ReadOnlyPage):
     search_fields = ("id",)
     search_help_text = gettext_lazy("Payment id, or the authentication's own")
     ordering = ("-id",)
+    readonly_fields = ("payment_link",)
     exclude = ("number_sealed", "proof_sealed", "scenario", "return_url")
 
     @admin.display(description=gettext_lazy("payment"))
@@ -34,6 +37,10 @@ class AuthenticationAdmin(ReadOnlyPage):
         if row.payment is None:
             return "–"
         return format_html('<a class="th-link" href="{}">{}</a>', build_payment_page_url(row.payment), row.payment.hex)
+
+    def get_fields(self, request: HttpRequest, obj: Authentication | None = None) -> Any:
+        """The columns, with the payment as a link to its page."""
+        return ["payment_link" if name == "payment" else name for name in super().get_fields(request, obj)]
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Authentication | None:
         """The row as its page shows it: what a merchant sent is masked, ids too (decision 0052)."""

@@ -24,9 +24,10 @@ def format_payment_title(payment: Payment) -> str:
     """The name of a payment's type: "Preauthorization", "Incremental authorization", "Refund"."""
     if payment.practice in INDUSTRY_PRACTICE_OPERATIONS:
         return _(INDUSTRY_PRACTICE_OPERATIONS[payment.practice].title)
-    operation = OPERATIONS.get(payment.payment_type)
-    return _(
-        operation.title
-        if operation is not None
-        else PAYMENT_TYPE_TITLES.get(payment.payment_type, payment.payment_type)
-    )
+    return _(name_payment_type(payment.payment_type))
+
+
+def name_payment_type(code: str) -> str:
+    """The English name of a payment type; one that has none, as it is."""
+    operation = OPERATIONS.get(code)
+    return operation.title if operation is not None else PAYMENT_TYPE_TITLES.get(code, code)

@@ -313,8 +313,8 @@ SEARCH_SHAPES: Final[tuple[SearchShape, ...]] = (
         parse_value=_match_pattern(r"[^\0]{4,255}"), where=_by_reference_start, automatic=False, shared=True,
     ),
     SearchShape(
-        name="nameOnly", about=lazy("the name of a shopper or holder"), example="Jones", parse_value=_parse_name,
-        where=_by_name, automatic=False, shared=True,
+        name="nameOnly", about=lazy("a word of the name of a shopper or holder"), example="Jones",
+        parse_value=_parse_name, where=_by_name, automatic=False, shared=True,
     ),
     SearchShape(
         name="ibanEnd", about=lazy("the end of an IBAN or account number"), example="0130 00",

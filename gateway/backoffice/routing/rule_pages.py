@@ -15,6 +15,7 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
+from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 from unfold.admin import TabularInline
@@ -28,6 +29,7 @@ from gateway.backoffice.kit.composite_field import use_one_line_inputs
 from gateway.backoffice.kit.entity_names import TypedChannelField, label_channel
 from gateway.backoffice.kit.formatting import format_labelled
 from gateway.backoffice.operations.background_work_pages import may_fetch_file
+from gateway.backoffice.payments.payment_titles import name_payment_type
 from gateway.backoffice.routing import dry_run
 from gateway.configuration.routing import FIRST_PAYMENT_TYPES, MAX_ROUTING_TARGETS, MAX_TARGET_WEIGHT
 from gateway.connectors.account_choice import BY_COST
@@ -61,7 +63,9 @@ class RoutingRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic
     payment_types = forms.MultipleChoiceField(
         label=gettext_lazy("payment types"),
         required=False,
-        choices=[(code, code) for code in FIRST_PAYMENT_TYPES],
+        choices=[
+            (code, format_lazy("{}: {}", code, gettext_lazy(name_payment_type(code)))) for code in FIRST_PAYMENT_TYPES
+        ],
         widget=forms.CheckboxSelectMultiple,
         help_text=gettext_lazy("None chosen: all. Follow-ups go where the money is."),
     )
