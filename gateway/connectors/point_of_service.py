@@ -16,6 +16,7 @@ from typing import Final
 from gateway.catalogue.conditions.request_facts import MAIL_OR_TELEPHONE, is_merchant_initiated
 from gateway.catalogue.rules import RuleInput
 from gateway.connectors.capabilities import TRANSFER_PARAMETER, TRANSFERS
+from gateway.core.brands import MASTERCARD_BRANDS
 
 UNSCHEDULED: Final = "UNSCHEDULED"
 REPEATED_PARAMETERS: Final = (
@@ -80,10 +81,15 @@ def is_initiated_by_merchant(parameters: Mapping[str, str], *, follows: bool = F
 
 
 def build_point_of_service(
-    parameters: Mapping[str, str], *, stored: bool = False, stores: bool = False, token: bool = False
+    parameters: Mapping[str, str],
+    *,
+    stored: bool = False,
+    stores: bool = False,
+    token: bool = False,
+    brand: str = "",
 ) -> PointOfService:
     """The point of service of a first payment. ``parameters``: by full name; ``stored``: it is made with a
-    registration; ``stores``: it makes one; ``token``: its means is a network token."""
+    registration; ``stores``: it makes one; ``token``: its means is a network token; ``brand``: its network's."""
     instruction = {
         name: parameters.get(f"standingInstruction.{name}", "")
         for name in ("mode", "type", "recurringType", "industryPractice")
@@ -101,7 +107,7 @@ def build_point_of_service(
         token=token and not merchant,
         eci=parameters.get("threeDSecure.eci", ""),
         # Neither wants a strong authentication: nothing is to be exempted (EU 2015/2366, article 97, recital 95).
-        exemption="" if merchant or order else _resolve_exemption(parameters),
+        exemption="" if merchant or order else _resolve_exemption(parameters, brand),
         repeated={name: parameters[name] for name in REPEATED_PARAMETERS if name in parameters},
     )
 
@@ -127,15 +133,17 @@ def continue_point_of_service(
 
 _AUTHENTICATED_STATUSES: Final = frozenset({"Y", "A"})
 _AUTHENTICATED_ECI: Final = frozenset({"05", "02", "01"})
-"""ECIs that show an authentication where the proof names no status. 06 is Visa's attempt and Mastercard's accepted
-exemption, so it does not decide."""
+"""ECIs that show an authentication where the proof names no status."""
+_ATTEMPT_ECI: Final = "06"
+"""An attempt, which shifts the liability as an authentication does; but at Mastercard an accepted exemption."""
 
 
-def _resolve_exemption(parameters: Mapping[str, str]) -> str:
+def _resolve_exemption(parameters: Mapping[str, str], brand: str) -> str:
     """The exemption that the acquirer is sent: the one asked for, but none where the issuer has authenticated instead
     of accepting it. Claimed together with an authentication, it would give up the shift of liability."""
     status, eci = parameters.get("threeDSecure.authenticationStatus", ""), parameters.get("threeDSecure.eci", "")
-    if status in _AUTHENTICATED_STATUSES or (not status and eci in _AUTHENTICATED_ECI):
+    is_attempt = eci == _ATTEMPT_ECI and brand != "" and brand not in MASTERCARD_BRANDS
+    if status in _AUTHENTICATED_STATUSES or (not status and (eci in _AUTHENTICATED_ECI or is_attempt)):
         return ""
     flag = EXEMPTION_BY_FLAG.get(parameters.get("threeDSecure.exemptionFlag", ""), "")
     return flag or EXEMPTION_BY_CHALLENGE.get(parameters.get("threeDSecure.challengeIndicator", ""), "")

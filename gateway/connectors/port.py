@@ -153,7 +153,11 @@ class AcquirerRequest:
     def point_of_service(self) -> PointOfService:
         """Who initiates the payment, and whether its card is on file: what every connector marks it by."""
         return self.original or build_point_of_service(
-            self.parameters, stored=self.stored, stores=self.stores, token=isinstance(self.means, TokenAccount)
+            self.parameters,
+            stored=self.stored,
+            stores=self.stores,
+            token=isinstance(self.means, TokenAccount),
+            brand=self.network_brand,
         )
 
     def get_repeated(self, name: str) -> str:

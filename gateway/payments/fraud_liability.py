@@ -1,7 +1,8 @@
 """Who carries the loss if the shopper denies a card payment: the issuer, or the merchant.
 
-An authentication, or its attempt, moves the liability for fraud to the issuer; an exemption, a payment without the
-shopper and one without an authentication leave it with the merchant. Decided by the ECI that the acquirer was sent, so
+An authentication, or its attempt, moves the liability for fraud to the issuer, also one that the merchant made without
+the shopper (3RI); an exemption, another payment without the shopper and one without an authentication leave it with the
+merchant. Decided by the ECI that the acquirer was sent, so
 a proof of the merchant's own 3DS server counts as ours does. Source: docs/decisions/0013, 0067; the networks' ECI in
 gateway.threeds_protocol.networks.
 """
@@ -17,6 +18,7 @@ from gateway.models import Payment, Status
 from gateway.payments.nested_values import deep_merge
 from gateway.payments.network_brands import find_network_brand
 from gateway.payments.stored_answer import get_shown_facts
+from gateway.threeds_protocol.messages import REQUESTOR_CHANNEL, resolve_device_channel
 from gateway.threeds_protocol.networks import ThreeDSNetwork, find_threeds_network
 
 _SHIFTING_STATUSES = ("Y", "A")
@@ -35,7 +37,8 @@ class FraudLiability(enum.StrEnum):
 def resolve_fraud_liability(payment: Payment) -> FraudLiability | None:
     """The liability of an approved first card payment, of a wallet's by the network of the card in it; None for other
     payments, and for networks without 3-D Secure."""
-    network = find_threeds_network(find_network_brand(payment))
+    brand = find_network_brand(payment)
+    network = find_threeds_network(brand)
     if (
         network is None
         or payment.referenced is not None
@@ -45,12 +48,17 @@ def resolve_fraud_liability(payment: Payment) -> FraudLiability | None:
     ):
         return None
     shown = deep_merge(payment.request, {"threeDSecure": get_shown_facts(payment).get("threeDSecure", {})})
-    point = build_point_of_service(flatten_body(shown))
+    sent = flatten_body(shown)
+    point = build_point_of_service(sent, brand=brand)
+    # The networks ended the first protocol in 2022: no proof of it moves a liability.
+    is_shifted = _is_shifting(network, point.eci) and not sent.get("threeDSecure.version", "").startswith("1.")
+    if is_shifted and point.merchant_initiated and resolve_device_channel(sent) == REQUESTOR_CHANNEL:
+        return FraudLiability.ISSUER
     if point.merchant_initiated:
         return FraudLiability.MERCHANT_INITIATED
     if point.order:
         return FraudLiability.MERCHANT_ORDER
-    if _is_shifting(network, point.eci):
+    if is_shifted:
         return FraudLiability.ISSUER
     return FraudLiability.MERCHANT_EXEMPTED if point.exemption else FraudLiability.MERCHANT_UNAUTHENTICATED
 

@@ -22,6 +22,7 @@ from gateway.connectors.point_of_service import (
 )
 from gateway.models import Payment
 from gateway.payments.chain_amounts import REAUTHORIZATION, Chain
+from gateway.payments.network_brands import resolve_network_brand
 from gateway.payments.side_effects import REGISTRATION_PAYMENT_TYPE
 from gateway.payments.stored_answer import read_transaction_link, was_sent_with_token
 
@@ -46,7 +47,8 @@ def find_point_of_service(chain: Chain, payment: Payment) -> PointOfService:
         stores = payment.payment_type == REGISTRATION_PAYMENT_TYPE or sent.get("createRegistration") == "true"
         stored = payment.registration is not None and not stores
         token = payment.means == TokenAccount.kind or was_sent_with_token(payment.answer)
-        return replace(build_point_of_service(sent, stored=stored, stores=stores, token=token), link=link)
+        brand = resolve_network_brand(payment.brand, payment.answer)
+        return replace(build_point_of_service(sent, stored=stored, stores=stores, token=token, brand=brand), link=link)
     # A renewal names the first authorization, whichever member of the chain its path does.
     followed = chain.first if payment.practice == REAUTHORIZATION else chain.find(payment.referenced)
     assert followed is not None  # a chain is read whole

@@ -129,10 +129,13 @@ DUNNING_BY_FAMILY: Final[Mapping[ResultFamily, DunningDecision]] = {
 
 def decide_debit_dunning(code: str, reason: str) -> DunningDecision:
     """The dunning decision on a direct debit that was declined, by the bank's reason (an ISO 20022 external code), else
-    by result code. Reasons that may be presented again: gateway.connectors.sepa.bank_reasons."""
+    by result code. Reasons that may be presented again: gateway.connectors.sepa.bank_reasons; one that is not listed
+    may be a rule or a mandate's, and stops."""
     row = find_bank_reason(reason)
-    if row.may_be_presented_again and row.code:
+    if row.may_be_presented_again:
         return _AGAIN
+    if reason and not row.code:
+        return _NEVER
     decision = decide_dunning(code, "")
     return _AGAIN if decision == _PLAN else decision
 

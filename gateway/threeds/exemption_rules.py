@@ -21,12 +21,19 @@ SCA_COUNTRIES: Final = frozenset(
     {
         "AT", "BE", "BG", "CY", "CZ", "DE", "DK", "EE", "ES", "FI", "FR", "GB", "GR", "HR", "HU", "IE", "IS", "IT",
         "LI", "LT", "LU", "LV", "MT", "NL", "NO", "PL", "PT", "RO", "SE", "SI", "SK",
+        "AX", "GF", "GP", "MF", "MQ", "RE", "YT",
     }
 )  # fmt: skip
 """ISO 3166-1 codes of the countries whose payment services authenticate strongly: the European Economic Area (EU
-2018/389) and the United Kingdom (the same standards, kept by the FCA)."""
+2018/389), with the parts of member states that have codes of their own and where its law holds (Treaty on the
+Functioning of the EU, article 355, 1 and 4), and the United Kingdom (the same standards, kept by the FCA)."""
 _CENT: Final = Decimal("0.01")
 LIMITS_CURRENCY: Final = "EUR"
+LOWEST_RATES: Final[Mapping[str, Decimal]] = MappingProxyType({"GBP": Decimal("1.2")})
+"""Currency → the least EUR that one unit counts for: the law there has limits in its own currency, 25 and 85 pounds for
+30 and 100 euros of low value, and 85, 220 and 440 for 100, 250 and 500 of low risk. At this rate none is
+passed. Source: FCA, UK-RTS, quoted by
+https://docs.stripe.com/payments/3d-secure/strong-customer-authentication-exemptions.md."""
 
 
 class Exemption(enum.StrEnum):
@@ -177,6 +184,8 @@ class ExemptionDecision:
 def convert_to_euros(money: Money, rates: Mapping[str, Decimal]) -> Decimal | None:
     """The amount in EUR, rounded up to a cent; None for a currency without a rate, to which no limit can be applied."""
     rate = Decimal(1) if money.currency == LIMITS_CURRENCY else rates.get(money.currency)
+    if rate is not None:
+        rate = max(rate, LOWEST_RATES.get(money.currency, rate))
     return (money.amount * rate).quantize(_CENT, ROUND_UP) if rate is not None else None
 
 

@@ -193,6 +193,9 @@ def _apply_entry(one: StatementEntry, taken: _IntakeResult) -> None:
         order = order_records.lock_bank_order(_resolve_reversal(one) or one.order)
         if order is None:
             taken.find(f"{one.where}: not one of ours")
+        elif one.is_return and order.kind == BankFile.Kind.PAY:
+            # The return of a transfer brings its money back.
+            _move_order(order, replace(one, entry_type=EntryType.BACK_IN), taken)
         else:
             _move_order(order, one, taken)
     else:

@@ -61,7 +61,7 @@ def _row(
 _BLOCK, _END = MandateEffect.BLOCK, MandateEffect.END
 
 
-UNLISTED_REASON: Final = _row("", noop("no reason known"), "800.100.100", "000.100.200", may_be_presented_again=True)
+UNLISTED_REASON: Final = _row("", noop("no reason known"), "800.100.100", "000.100.200")
 BANK_REASONS: Final[Mapping[str, BankReason]] = MappingProxyType(
     {
         row.code: row

@@ -63,7 +63,8 @@ class StatementEntry:
     is said of a batch holds for those of its orders that the message does not name. ``spared``: of a rejection, the
     orders of which the same report says that they are not rejected, and whether it accepts them; complete when its
     last entry has been read. ``original``: the file of an order that a status report names. ``on``: the day of the
-    booking; of a status, the day on which its message was made, ``made_at``.
+    booking; of a status, the day on which its message was made, ``made_at``. ``is_return``: of a message between banks
+    (pacs.004), which returns a collection or a transfer and does not say which.
     """
 
     entry_type: EntryType
@@ -83,6 +84,7 @@ class StatementEntry:
     original: str = ""
     case: str = ""
     where: str = ""
+    is_return: bool = False
 
 
 def parse_statement_entries(message: BankXmlMessage) -> Iterator[StatementEntry]:
@@ -270,6 +272,7 @@ def _return(record: MessageRecord) -> Iterator[StatementEntry]:
         currency=record.first("OrgnlIntrBkSttlmAmt@", "RtrdIntrBkSttlmAmt@"),
         on=_date(record.first("IntrBkSttlmDt")),
         where=f"order {named[:35]}",
+        is_return=True,
     )
 
 

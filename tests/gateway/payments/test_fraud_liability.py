@@ -118,5 +118,34 @@ def test_a_payment_that_the_merchant_initiates_is_the_merchants(api: Api, channe
         assert resolve_fraud_liability(payment) is FraudLiability.MERCHANT_INITIATED
 
 
+@pytest.mark.parametrize(
+    ("three_ds", "liability"),
+    [
+        ({"channel": "03", "eci": "05"}, FraudLiability.ISSUER),
+        ({"threeRIInd": "RECURRING", "eci": "06"}, FraudLiability.ISSUER),
+        ({"channel": "03", "eci": "07"}, FraudLiability.MERCHANT_INITIATED),
+        ({"eci": "05"}, FraudLiability.MERCHANT_INITIATED),
+        ({"channel": "03", "eci": "05", "version": "1.0.2"}, FraudLiability.MERCHANT_INITIATED),
+    ],
+)
+def test_an_authentication_that_the_merchant_made_alone_shifts_it_too(
+    api: Api, three_ds: dict[str, str], liability: FraudLiability
+) -> None:
+    """3RI."""
+    payment = Payment.objects.get(pk=buy(api, FRICTIONLESS).id)
+    instruction = {"mode": "REPEATED", "source": "MIT", "type": "RECURRING"}
+    payment.request = {"standingInstruction": instruction, "threeDSecure": three_ds}
+    payment.answer = {}
+    assert resolve_fraud_liability(payment) is liability
+
+
+def test_a_proof_of_the_first_protocol_shifts_nothing(api: Api) -> None:
+    """The networks ended it in October 2022."""
+    sent = {"threeDSecure.eci": "05", **PROOF}
+    for version, liability in (("1.0.2", FraudLiability.MERCHANT_UNAUTHENTICATED), ("2.2.0", FraudLiability.ISSUER)):
+        answer = buy(api, FRICTIONLESS, **sent, **{"threeDSecure.version": version})
+        assert resolve_fraud_liability(Payment.objects.get(pk=answer.id)) is liability
+
+
 def test_every_liability_has_a_sentence() -> None:
     assert set(FRAUD_LIABILITY_TEXTS) == set(FraudLiability)

@@ -16,6 +16,7 @@ from gateway.connectors.sepa.bank_reasons import (
 )
 from gateway.core import result_codes
 from gateway.scheduling import dunning
+from gateway.scheduling.models import Job
 
 MAY_BE_PRESENTED_AGAIN = {
     "AM04": "not enough money: the one reason of the debtor's for which the rulebook has a second presentation",
@@ -24,7 +25,6 @@ MAY_BE_PRESENTED_AGAIN = {
     "ED05": "settlement between banks failed",
     "TECH": "technical fault of a bank",
     "TM01": "after the bank's cut-off",
-    "": "a reason that is not listed",
 }
 
 
@@ -32,7 +32,7 @@ def is_retried(code: str) -> bool:
     return isinstance(dunning.decide_dunning(code, ""), dunning.DunningRetry)
 
 
-@pytest.mark.parametrize("row", [*BANK_REASONS.values(), UNLISTED_REASON], ids=lambda row: row.code or "any other")
+@pytest.mark.parametrize("row", BANK_REASONS.values(), ids=lambda row: row.code)
 def test_a_direct_debit_is_presented_again_for_reasons_that_allow_it_alone(row: BankReason) -> None:
     decision = dunning.decide_debit_dunning(row.declined, row.code)
     again = isinstance(decision, dunning.DunningRetry)
@@ -40,8 +40,16 @@ def test_a_direct_debit_is_presented_again_for_reasons_that_allow_it_alone(row: 
     assert not (again and row.mandate is not MandateEffect.NONE)
 
 
+@pytest.mark.parametrize("reason", ["AC14", "MD05", "RR07", "DS01", "XXXX"])
+def test_a_reason_that_is_not_listed_stops(reason: str) -> None:
+    """It may be a regulation's or a mandate's: a further collection would be unauthorized, and costs a fee."""
+    row = find_bank_reason(reason)
+    assert row is UNLISTED_REASON
+    assert dunning.decide_debit_dunning(row.declined, reason) == dunning.DunningStop(reason=Job.Reason.DO_NOT_RETRY)
+
+
 def test_a_direct_debit_is_presented_again_twice_at_most() -> None:
-    for row in (find_bank_reason("MS03"), UNLISTED_REASON):
+    for row in (find_bank_reason("MS03"), UNLISTED_REASON):  # the second of a decline without any reason of a bank
         decision = dunning.decide_debit_dunning(row.declined, row.code)
         assert isinstance(decision, dunning.DunningRetry)
         delays = [dunning.get_retry_delay(decision, attempt) for attempt in (1, 2, 3)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
+from decimal import ROUND_UP, Decimal
 from uuid import UUID
 
 import pytest
@@ -14,6 +14,7 @@ from gateway.core.money import Money
 from gateway.threeds.exemption_rules import (
     EXEMPTION_PARAMETERS,
     MIN_STAGE_PAYMENTS,
+    SCA_COUNTRIES,
     CardCount,
     Exemption,
     ExemptionFacts,
@@ -148,7 +149,8 @@ def test_an_amount_is_compared_in_eur_and_never_rounded_down(amount: Decimal, cu
         assert found is None
         return
     assert found is not None
-    exact = amount * (ALL.rates[currency] if currency != "EUR" else 1)
+    rate = {"EUR": Decimal(1), **ALL.rates, "GBP": Decimal("1.2")}[currency]
+    exact = amount * rate
     assert exact <= found < exact + Decimal("0.01")
 
 
@@ -230,3 +232,33 @@ def test_the_issuers_list_is_asked_for_where_the_issuer_looks_it_up() -> None:
     choice = choose_stage(rules, Exemption.TRUSTED_MERCHANT, UUID(int=1), {}, steps_up=True)
     assert choice.stage is AUTHENTICATION
     assert choose_stage(rules, Exemption.LOW_VALUE, UUID(int=1), {}, steps_up=False).stage is AUTHORIZATION
+
+
+@pytest.mark.parametrize("rate", ["1.00", "1.15", "1.30"])
+@pytest.mark.parametrize(("pounds", "least"), [("25.00", "30.00"), ("25.01", "30.02"), ("220.00", "264.00")])
+def test_pounds_are_held_by_the_limits_of_their_own_law(pounds: str, least: str, rate: str) -> None:
+    """25 pounds for 30 euros, whatever the rate of the day. docs/decisions/0156."""
+    money = Money(Decimal(pounds), "GBP")
+    found = convert_to_euros(money, {"GBP": Decimal(rate)})
+    assert found == max(Decimal(least), (money.amount * Decimal(rate)).quantize(Decimal("0.01"), ROUND_UP))
+    assert convert_to_euros(money, {}) is None
+
+
+@pytest.mark.parametrize(
+    ("brand", "sent", "exemption"),
+    [
+        ("VISA", {}, ""),
+        ("AMEX", {}, ""),
+        ("MASTER", {}, "LOW_RISK"),
+        ("VISA", {"threeDSecure.authenticationStatus": "I"}, "LOW_RISK"),
+        ("", {}, "LOW_RISK"),
+    ],
+)
+def test_an_exemption_is_not_claimed_beside_an_attempt(brand: str, sent: dict[str, str], exemption: str) -> None:
+    """ECI 06 is an attempt, which shifts the liability; at Mastercard it is an accepted exemption."""
+    parameters = {"threeDSecure.eci": "06", "threeDSecure.exemptionFlag": "02", **sent}
+    assert build_point_of_service(parameters, brand=brand).exemption == exemption
+
+
+def test_parts_of_a_state_with_a_code_of_their_own_are_in_the_union() -> None:
+    assert {"AX", "GF", "GP", "MF", "MQ", "RE", "YT"} <= SCA_COUNTRIES

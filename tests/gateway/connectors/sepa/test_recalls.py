@@ -171,6 +171,27 @@ def test_what_is_given_back_after_its_execution_is_a_transfer_that_came_back(rec
     assert recalling.api.follow(paid, "RF", "92.00").code == OUTSTANDING
 
 
+@pytest.mark.parametrize("asks", [True, False])
+def test_a_return_message_between_banks_brings_a_transfers_money_back(recalling: Shop, asks: bool) -> None:
+    """pacs.004 is also the yes to a recall (FOCR); it does not say whether a collection or a transfer comes back."""
+    paid, refund = booked(recalling)
+    asked = recall(refund) if asks else None
+    message = (
+        '<Document xmlns="urn:iso:std:iso:20022:tech:xsd:pacs.004.001.09"><PmtRtr><GrpHdr><MsgId>R-1</MsgId></GrpHdr>'
+        f"<TxInf><OrgnlEndToEndId>{refund}</OrgnlEndToEndId><OrgnlIntrBkSttlmAmt Ccy='EUR'>92.00</OrgnlIntrBkSttlmAmt>"
+        "<IntrBkSttlmDt>2026-01-09</IntrBkSttlmDt><RtrRsnInf><Rsn><Cd>FOCR</Cd></Rsn></RtrRsnInf></TxInf></PmtRtr>"
+        "</Document>"
+    )
+    taken = sepa.take(message)
+    assert (taken.orders_changed, taken.findings) == (1 + asks, [])
+    assert order(refund).state == State.RETURNED
+    if asked is not None:
+        assert order(asked.pk).state == State.CONFIRMED
+    settle()
+    assert recalling.api.read(refund).body["resultDetails"]["transferReturned"] == "true"
+    assert recalling.api.follow(paid, "RF", "92.00").code == OUTSTANDING
+
+
 def test_money_that_comes_back_answers_the_recall(recalling: Shop) -> None:
     """Banks that give the money back need not say so besides."""
     _, refund = booked(recalling)
