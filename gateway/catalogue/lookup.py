@@ -37,10 +37,28 @@ def compile_structures(structures: Sequence[Structure]) -> CompiledParams:
     exact: dict[str, CompiledParam] = {}
     maps: dict[str, CompiledParam] = {}
     for structure in structures:
-        for param in structure.rows:
-            full = structure.full(param.base).replace("[n]", "[]")
-            row = CompiledParam(param, structure, _echo_path(full), find_min_masked_digits(full, param))
-            (maps if param.key else exact)[full] = row
+        exact_rows, map_rows = _compile_structure(structure)
+        exact |= exact_rows
+        maps |= map_rows
+    return exact, maps
+
+
+# A hundred structures make up the endpoints' three thousand: each is compiled once. By identity, since the hash of a
+# structure is that of all its rows; its compiled rows keep it, so that no other one ever has its id.
+_compiled: Final[dict[int, CompiledParams]] = {}
+
+
+def _compile_structure(structure: Structure) -> CompiledParams:
+    if (known := _compiled.get(id(structure))) is not None:
+        return known
+    exact: dict[str, CompiledParam] = {}
+    maps: dict[str, CompiledParam] = {}
+    for param in structure.rows:
+        full = structure.full(param.base).replace("[n]", "[]")
+        row = CompiledParam(param, structure, _echo_path(full), find_min_masked_digits(full, param))
+        (maps if param.key else exact)[full] = row
+    if structure.rows:
+        _compiled[id(structure)] = exact, maps
     return exact, maps
 
 

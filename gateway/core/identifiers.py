@@ -48,8 +48,8 @@ def parse_id(text: str) -> UUID | None:
 
 def format_short_id(number: int) -> str:
     """``NNNN.NNNN.NNNN``, 14 characters, for the phone: one per payment number, without repeats up to 10^12."""
-    digits = f"{number * _SHORT_ID_FACTOR % _SHORT_ID_MODULUS:012d}"
-    return f"{digits[:4]}.{digits[4:8]}.{digits[8:]}"
+    digits = str(number * _SHORT_ID_FACTOR % _SHORT_ID_MODULUS + _SHORT_ID_MODULUS)  # a 1 before the twelve digits
+    return f"{digits[1:5]}.{digits[5:9]}.{digits[9:]}"
 
 
 def parse_short_id(text: str) -> int | None:

@@ -14,9 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from django.db import connections
-
-from gateway.db.standby import choose_read_alias
+from gateway.db.statement import read_sql
 from gateway.models import AcquirerAccount, Channel, Merchant
 from gateway.payments.payment_archive import include_archive
 from reporting.settlement.models import (
@@ -115,7 +113,7 @@ class SettlementLine(NamedTuple):
 
     @property
     def matched(self) -> Sequence[str]:
-        return [self.payment] if self.payment is not None else self.candidates or []
+        return [self.payment] if self.payment is not None else sorted(self.candidates or ())
 
     @property
     def matching(self) -> str:
@@ -148,7 +146,7 @@ class SettlementLine(NamedTuple):
 
 
 def _hex(column: str) -> str:
-    return f"replace({column}::text, '-', '')"
+    return f"encode(uuid_send({column}), 'hex')"
 
 
 def _paid(path: str) -> str:
@@ -180,7 +178,7 @@ FROM (SELECT * FROM reporting_settlementrecord r WHERE {{chosen}}) r
 JOIN reporting_settlementfile f ON f.id = r.file_id
 LEFT JOIN LATERAL (
     SELECT (array_agg(m.payment) FILTER (WHERE m.chosen))[1] AS payment,
-        CASE WHEN NOT bool_or(m.chosen) THEN array_agg({_hex("m.payment")} ORDER BY m.payment) END AS candidates
+        CASE WHEN NOT bool_or(m.chosen) THEN array_agg({_hex("m.payment")}) END AS candidates
     FROM reporting_match m
     WHERE m.record_id = r.id AND m.made_at < %(as_of)s AND (m.undone_at IS NULL OR m.undone_at >= %(as_of)s)
 ) k ON true
@@ -223,11 +221,9 @@ def query_lines(
     chosen: str, order: str, values: Mapping[str, Any], *, as_of: datetime, names: DisplayNames
 ) -> list[SettlementLine]:
     """Lines of the records ``r`` selected by the condition ``chosen`` (SQL, with its own order and limit)."""
-    with connections[choose_read_alias()].cursor() as cursor:
-        # Only the placeholders are replaced: JSON paths in the statement have braces of their own.
-        text = _SELECT.replace("{chosen}", chosen).replace("{order}", order)
-        cursor.execute(include_archive(text), {**values, "as_of": as_of})
-        rows = cursor.fetchall()
+    # Only the placeholders are replaced: JSON paths in the statement have braces of their own.
+    text = _SELECT.replace("{chosen}", chosen).replace("{order}", order)
+    rows = read_sql(include_archive(text), {**values, "as_of": as_of})
     return [SettlementLine._make((*row, names)) for row in rows]
 
 

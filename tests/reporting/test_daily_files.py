@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import stat
+import threading
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
@@ -287,6 +288,29 @@ def test_quotes_stand_where_the_csv_writer_puts_them(odd: str) -> None:
     rows = [CSV_HEADER, *([column.cell(line) for column in RECONCILIATION_COLUMNS] for line in lines)]
     csv.writer(expected, delimiter=";", lineterminator="\r\n").writerows(rows)
     assert b"".join(render_csv_blocks(lines)).decode() == expected.getvalue()
+
+
+def test_lines_are_fetched_by_the_callers_thread_and_blocks_stay_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A database connection belongs to its thread; what renders the blocks is another one."""
+    monkeypatch.setattr("reporting.reconciliation.file_columns.CSV_BLOCK_LINES", 2)
+    fetching: set[int] = set()
+
+    def lines() -> Iterator[SettlementLine]:
+        for number in range(7):
+            fetching.add(threading.get_ident())
+            yield line_of(settlement_tx_id=f"TX-{number}")
+
+    blocks = list(render_csv_blocks(lines()))
+    assert fetching == {threading.get_ident()}
+    assert [block.count(b"\r\n") for block in blocks] == [1, 2, 2, 2, 1]
+    rows = csv.DictReader(io.StringIO(b"".join(blocks).decode(), newline=""), delimiter=";")
+    assert [row["SettlementTxId"] for row in rows] == [f"TX-{number}" for number in range(7)]
+
+
+def test_a_line_that_cannot_be_rendered_ends_the_file() -> None:
+    """An institute without a name in what the file's row fixed: no file is better than one without the line."""
+    with pytest.raises(KeyError, match="unknown"):
+        list(render_csv_blocks([line_of(), line_of(institute="unknown")]))
 
 
 def test_the_report_and_the_file_say_the_same(shop: Shop, where: Settlement) -> None:
