@@ -5,7 +5,7 @@ Called by gateway.processor_events through the functions that are registered the
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from chargebacks import alerts, cases
@@ -57,7 +57,7 @@ def move_case(chargeback: UUID, *, lost: bool) -> bool:
     for _try in range(cases.MAX_CASE_UPDATE_TRIES):
         case = Chargeback.objects.select_related("merchant").get(pk=chargeback)
         at = clock.merchant_now(case.merchant)
-        submitted = {} if lost else {"submitted_at": at}
+        submitted: dict[str, Any] = {} if lost else {"submitted_at": at}
         try:
             if cases.move_case(case, event, at=at, by=PROCESSOR.name, note=note, **submitted):
                 return True
