@@ -48,7 +48,7 @@ def record_inquiry(disputed: Payment, inquiry: ReportedInquiry) -> str:
     return ""
 
 
-def move_case(chargeback: UUID, *, lost: bool) -> bool:
+def move_reported_case(chargeback: UUID, *, lost: bool) -> bool:
     """Move the case of a chargeback that is under review at the processor, with the evidence submitted there, or that
     the processor calls lost. False if the case does not wait for that."""
     event, note = (DisputeEvent.LOSE, LOST_NOTE) if lost else (DisputeEvent.SUBMIT, SUBMITTED_NOTE)
@@ -66,4 +66,4 @@ def move_case(chargeback: UUID, *, lost: bool) -> bool:
     return False
 
 
-DISPUTE_HOOKS: Final = DisputeHooks(record_inquiry=record_inquiry, move_case=move_case)
+DISPUTE_HOOKS: Final = DisputeHooks(record_inquiry=record_inquiry, move_case=move_reported_case)
