@@ -31,8 +31,10 @@ def _amount(asked: IsoRequest) -> str:
 
 
 def _trace(asked: IsoRequest) -> str:
-    # The reversal of a message has the number after its own: trace_numbers.py.
-    return f"{int(asked.own.stan) + 1:06}" if asked.kind == VOID_KIND else asked.own.stan
+    # The reversal of a message has the number after its own (trace_numbers.py), or after a newer one that was taken for
+    # another reversal of it.
+    newest = asked.request.trace_number or int(asked.own.stan)
+    return f"{newest + 1:06}" if asked.kind == VOID_KIND else asked.own.stan
 
 
 def _entry(asked: IsoRequest) -> str:

@@ -32,10 +32,12 @@ payout to a card waits for a person."""
 RETRYABLE_CODES: Final = frozenset({"90", "91", "92"})
 """Cut-off in process, issuer or switch inoperative, no route to the issuer: neither judged nor booked. 96 (system
 malfunction) and 06 (error) are not among them: a host that failed half-way may have asked the issuer."""
-REVERSAL_DONE_CODES: Final = frozenset({"00", "25", "76"})
-"""Answers to a reversal that prove nothing is booked: done, no such record, no such message. Not 94, where the account
-does not say otherwise (duplicate: the host knows the reversal, and may have refused it), and not 21 (no action taken),
-which also says that something could not be backed out."""
+NOT_FOUND_CODES: Final = frozenset({"25", "76"})
+"""No such record, no such message: nothing of what is still under way to the host."""
+REVERSAL_DONE_CODES: Final = NOT_FOUND_CODES | {"00"}
+"""Answers to a reversal that prove nothing is booked, once what it reverses can no longer arrive. Not 94, where the
+account does not say otherwise (duplicate: the host knows the reversal, and may have refused it), and not 21 (no action
+taken), which also says that something could not be backed out."""
 REPEAT_CODES: Final = frozenset({"06", "19", "22", "28", "90", "91", "92", "95", "96"})
 """An advice or reversal was not accepted now: not conclusive, so it is repeated."""
 

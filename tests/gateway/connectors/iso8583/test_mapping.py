@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -27,7 +27,7 @@ from gateway.connectors.iso8583.iso_request import (
     build_rrn,
 )
 from gateway.connectors.iso8583.mapping import build_iso_message, build_message_key, mask_iso_message
-from gateway.connectors.iso8583.replies import reply_from_answer, reply_from_reversal
+from gateway.connectors.iso8583.replies import prepare_late_reply, reply_from_answer, reply_from_reversal
 from gateway.connectors.iso8583.terminal import (
     ISO8583_SETTINGS,
     Terminal,
@@ -38,7 +38,14 @@ from gateway.connectors.iso8583.terminal import (
 )
 from gateway.connectors.means import Card, TokenAccount
 from gateway.connectors.point_of_service import build_point_of_service
-from gateway.connectors.port import AcquirerRequest, ConnectorAccount, NotFoundAtAcquirer, OutcomeUnknownError
+from gateway.connectors.port import (
+    AcquirerReply,
+    AcquirerRequest,
+    ConnectorAccount,
+    NotFoundAtAcquirer,
+    NotFoundYetError,
+    OutcomeUnknownError,
+)
 from gateway.core import result_codes
 from gateway.core.money import CURRENCY_CODES, Money, currency_exponent
 from gateway.core.secret import Secret
@@ -446,6 +453,38 @@ def test_a_reversal_is_done_when_nothing_stands(code: str) -> None:
     """0430."""
     put = build_iso_request(request(), TERMINAL, void=True)
     assert reply_from_reversal(put, {"t": "0430", "39": code}, {}).code == "900.100.301"
+
+
+@pytest.mark.parametrize(
+    ("asked_for", "auth", "proves"), [(0, "", False), (59, "", False), (60, "", True), (0, "A1", True)]
+)
+def test_what_a_host_does_not_know_may_still_be_under_way(asked_for: int, auth: str, proves: bool) -> None:
+    """25 says that no record was found. What was answered has arrived, and after a minute nothing arrives any more."""
+    known = replace(build_iso_request(request(), TERMINAL).own, auth=auth).text()
+    asked = request(known_transaction_id=known, asked_for=timedelta(seconds=asked_for))
+    put = build_iso_request(asked, TERMINAL, void=True)
+    if proves:
+        assert reply_from_reversal(put, {"t": "0430", "39": "25"}, {}).code == "900.100.301"
+        return
+    with pytest.raises(NotFoundYetError) as not_yet:
+        reply_from_reversal(put, {"t": "0430", "39": "25"}, {})
+    assert not_yet.value.connector_tx_id == known
+
+
+def test_what_waits_for_a_late_answer_knows_no_card() -> None:
+    """It waits in memory for as long as its link lives."""
+    asked = build_iso_request(request(cryptogram=Secret("AAACAgSRBklmQCFgMpEGAAAAAAA=")), TERMINAL)
+    taken: list[AcquirerReply] = []
+    late = prepare_late_reply(asked, {"mti": "0200", "2": "420000******0000"}, taken.append)
+    kept, sent, _ = late.args  # type: ignore[attr-defined]
+    assert (kept.request.means, kept.request.cryptogram, dict(kept.request.parameters)) == (None, None, {})
+    assert (kept.parts, kept.addenda, sent) == ({}, {}, {"mti": "0200"})
+    for code in ("68", "", "00"):
+        late({"t": "0210", "39": code, "38": "A12345"})
+    (reply,) = taken
+    known = OriginalMessage.parse(reply.connector_tx_id)
+    assert known is not None
+    assert (reply.approved, known.auth) == (asked.request.money, "A12345")
 
 
 @pytest.mark.parametrize("code", ["05", "12", "21", "68", "91", "96", ""])
