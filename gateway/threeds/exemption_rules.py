@@ -17,14 +17,6 @@ from uuid import UUID
 
 from gateway.core.money import Money
 
-SCA_COUNTRIES: Final = frozenset(
-    {
-        "AT", "BE", "BG", "CY", "CZ", "DE", "DK", "EE", "ES", "FI", "FR", "GB", "GR", "HR", "HU", "IE", "IS", "IT",
-        "LI", "LT", "LU", "LV", "MT", "NL", "NO", "PL", "PT", "RO", "SE", "SI", "SK",
-    }
-)  # fmt: skip
-"""ISO 3166-1 codes of the countries whose payment services authenticate strongly: the European Economic Area (EU
-2018/389) and the United Kingdom (the same standards, kept by the FCA)."""
 _CENT: Final = Decimal("0.01")
 LIMITS_CURRENCY: Final = "EUR"
 

@@ -68,7 +68,9 @@ def reply_from_answer(
         "AuthorizationReopened": "true" if reopens else "",
     }
     return AcquirerReply(
-        code=external_success_code() if grants else response_codes.map_declined_code(code, asked.request.network_brand),
+        code=external_success_code()
+        if grants
+        else response_codes.map_declined_code(code, asked.request.network_brand, asked.country),
         approved=granted,
         connector_tx_id=known.text(),
         network_reference=parse_scheme_reference(parts.get("network", "")) if grants else "",

@@ -495,6 +495,71 @@ def test_any_other_answer_to_a_reversal_is_no_word(code: str) -> None:
         reply_from_reversal(put, {"t": "0430", "39": code}, {})
 
 
+@pytest.mark.parametrize(
+    ("account", "sent", "code"),
+    [
+        ("DE", "", "300.100.100"),
+        ("", "GB", "300.100.100"),
+        ("", "", "300.100.100"),
+        ("US", "", "800.100.163"),
+        ("DE", "BR", "800.100.163"),
+    ],
+)
+def test_mastercards_65_asks_for_an_authentication_in_europe_alone(account: str, sent: str, code: str) -> None:
+    """Elsewhere it is a card that was used too often, which no challenge helps. Unknown: the payment may be saved."""
+    asked = request(brand="MASTER", parameters={"merchant.country": sent} if sent else {})
+    put = build_iso_request(asked, replace(TERMINAL, country=account))
+    assert reply_from_answer(put, {"t": "0210", "39": "65"}, {}).code == code
+    visa = build_iso_request(request(), replace(TERMINAL, country=account))
+    assert reply_from_answer(visa, {"t": "0210", "39": "65"}, {}).code == "800.100.163"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("Müller/Straße 1", "Muller/Strasse 1"),
+        ("Łukasz Żółć", "Lukasz Zolc"),
+        ("Ольга Кузнецова", "Ol'ga Kuznetsova"),
+        ("Zoë  O'Neil", "Zoe O'Neil"),
+        ("王小明", "Wang Xiao Ming"),
+        ("What? ¿Qué?", "What? Que?"),
+        ("a\nb\x7f", "a b"),
+        ("😀", ""),
+        ("plain  text", "plain  text"),
+    ],
+)
+def test_letters_are_told_by_their_like(text: str, told: str) -> None:
+    """Visa, Visa Direct: a name in English letters; a question mark is none."""
+    assert private_field.transliterate(text) == told
+
+
+@given(st.text(max_size=30))
+def test_no_letter_becomes_a_question_mark(text: str) -> None:
+    told = private_field.transliterate(text)
+    assert told.isascii()
+    assert told.isprintable()
+    assert "?" in text or "?" not in told
+
+
+def test_names_and_addresses_are_told_in_letters_that_a_host_has() -> None:
+    parameters = {
+        "transactionProcessingCode": "FUNDING", "transactionBai": "AA", "recipient.givenName": "Jürgen",
+        "recipient.surname": "Łuczak", "sender.city": "Ærøskøbing", "descriptor": "Müller & Söhne",
+        "billing.street1": "Weißstraßengäßchen", "billing.houseNumber1": "17",
+    }  # fmt: skip
+    asked = request(parameters=parameters)
+    message, put = written(asked), build_iso_request(asked, TERMINAL)
+    assert put.addenda["104"]["recipient.givenName"] == "Jurgen"
+    assert (put.addenda["104"]["recipient.surname"], put.addenda["104"]["sender.city"]) == ("Luczak", "AEroskobing")
+    assert message["43"].startswith("Muller & Sohne")
+    assert put.parts["street"] == "Weissstrassengassche"
+    for name in ("recipient.surname", "sender.givenName"):
+        with pytest.raises(UnsendableRequestError, match=f"{name} has no letter"):
+            build_iso_request(request(parameters={**parameters, name: "😀"}), TERMINAL)
+    without_city = build_iso_request(request(parameters={**parameters, "sender.city": "😀"}), TERMINAL)
+    assert "sender.city" not in without_city.addenda["104"]
+
+
 def test_the_letters_of_the_address_check_and_the_security_code() -> None:
     """Part B, avsResponse: A, Z, N, U, F."""
     letters = "YXDMABZWPNUGRSE? "
