@@ -14,7 +14,13 @@ from collections.abc import Mapping
 from typing import Final, cast
 from uuid import UUID
 
-from gateway.connectors.port import Connector, ConnectorAccount, MessageNumbering, RenewalHolds
+from gateway.connectors.port import (
+    Connector,
+    ConnectorAccount,
+    ExemptionClaims,
+    MessageNumbering,
+    RenewalHolds,
+)
 from gateway.core.secret import Secret
 from gateway.models import AcquirerAccount, OpenPayment, Suspension
 from gateway.vault.sealing import VaultError, current_vault
@@ -72,6 +78,14 @@ def holds_renewals_apart(connector: Connector | None, channel: UUID, merchant: s
     if connector is None or getattr(connector, "holds_renewals_apart", None) is None:
         return False
     return cast(RenewalHolds, connector).holds_renewals_apart(load_connector_account(connector, channel, merchant))
+
+
+def claims_exemption(connector: Connector | None, exemption: str, brand: str) -> bool:
+    """Whether a connector can claim an exemption without a proof (:class:`ExemptionClaims`); one that says nothing
+    can."""
+    if connector is None or getattr(connector, "claims_exemption", None) is None:
+        return True
+    return cast(ExemptionClaims, connector).claims_exemption(exemption, brand)
 
 
 def clear_account_cache() -> None:

@@ -345,6 +345,15 @@ class RenewalHolds(Protocol):
         ...
 
 
+class ExemptionClaims(Protocol):
+    """Optional for connectors that cannot tell their acquirer each exemption of a payment without an authentication."""
+
+    def claims_exemption(self, exemption: str, brand: str) -> bool:
+        """Whether an authorization without a proof can claim ``exemption`` (PointOfService.exemption). ``brand``: of
+        the network."""
+        ...
+
+
 class Connector(Protocol):
     """The interface of a connector.
 

@@ -27,6 +27,7 @@ from gateway.connectors.circuit import ACQUIRER_UNREACHABLE
 from gateway.connectors.iso8583 import batched_capture, capture_records, trace_numbers
 from gateway.connectors.iso8583.addenda import ADDENDA_CAPABILITIES
 from gateway.connectors.iso8583.codec import BadMessageError
+from gateway.connectors.iso8583.exemptions import map_exemption
 from gateway.connectors.iso8583.iso_request import (
     MESSAGE_KINDS,
     IsoRequest,
@@ -173,6 +174,10 @@ class Iso8583Connector:
         """The number of a payment's message, once a day on a terminal (trace_numbers.py)."""
         terminal = account.settings.get("terminal", "")
         return trace_numbers.take_trace_number(name_trace_sequence(account.merchant, terminal)) if terminal else 0
+
+    def claims_exemption(self, exemption: str, brand: str) -> bool:
+        """Whether part 34 has a code for the exemption in the brand's network."""
+        return bool(map_exemption(exemption, brand))
 
     def holds_renewals_apart(self, account: ConnectorAccount) -> bool:
         """Whether the host holds a renewal as an amount of its own, beside what it renews."""

@@ -230,3 +230,5 @@ def test_the_issuers_list_is_asked_for_where_the_issuer_looks_it_up() -> None:
     choice = choose_stage(rules, Exemption.TRUSTED_MERCHANT, UUID(int=1), {}, steps_up=True)
     assert choice.stage is AUTHENTICATION
     assert choose_stage(rules, Exemption.LOW_VALUE, UUID(int=1), {}, steps_up=False).stage is AUTHORIZATION
+    untold = choose_stage(rules, Exemption.LOW_VALUE, UUID(int=1), {}, steps_up=True, is_claimed=False)
+    assert (untold.stage, untold.why) == (AUTHENTICATION, "no claim")
