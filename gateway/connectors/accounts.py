@@ -20,6 +20,7 @@ from gateway.connectors.port import (
     Connector,
     ConnectorAccount,
     DayCounting,
+    ExemptionClaims,
     MessageNumbering,
     RenewalHolds,
 )
@@ -103,6 +104,14 @@ def find_day_zone(connector: Connector | None, channel: UUID, merchant: str) -> 
         return cast(DayCounting, connector).find_day_zone(load_connector_account(connector, channel, merchant))
     except VaultError:  # the authorization is approved, whatever its account's secrets; hours end earlier
         return ""
+
+
+def claims_exemption(connector: Connector | None, exemption: str, brand: str) -> bool:
+    """Whether a connector can claim an exemption without a proof (:class:`ExemptionClaims`); one that says nothing
+    can."""
+    if connector is None or getattr(connector, "claims_exemption", None) is None:
+        return True
+    return cast(ExemptionClaims, connector).claims_exemption(exemption, brand)
 
 
 def clear_account_cache() -> None:

@@ -44,11 +44,28 @@ class SpecialParameter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConditionalNeed:
+    """Parameters (``names``) without which another one cannot be sent: where ``when`` is sent, with one of ``values``
+    if there are any, and ``instead`` is not."""
+
+    names: tuple[str, ...]
+    when: str = ""
+    values: frozenset[str] = frozenset()
+    instead: str = ""
+
+    def applies(self, sent: SentParameters) -> bool:
+        """Whether a payment with these parameters needs the names."""
+        if self.instead in sent:
+            return False
+        return not self.when or (self.when in sent and (not self.values or sent[self.when] in self.values))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SentParameter:
     """A parameter that a connector sends. ``name``: as in SpecialParameter, '' for all; list items as ``[n]``.
     ``place``: where in its message. What limits it: ``values``, ``brands`` (of the card) and ``operations`` (payment
     types), empty for all; ``max_chars``; ``max_items``, of each list in the name. ``needs``: parameters without which
-    it cannot be sent."""
+    it cannot be sent; ``conditional_needs``: those that depend on what else is sent."""
 
     name: str
     place: str
@@ -58,6 +75,14 @@ class SentParameter:
     max_chars: int = 0
     max_items: tuple[int, ...] = ()
     needs: tuple[str, ...] = ()
+    conditional_needs: tuple[ConditionalNeed, ...] = ()
+
+    def list_needs(self, sent: SentParameters) -> Iterator[str]:
+        """The parameters without which it cannot be sent beside ``sent``."""
+        yield from self.needs
+        for need in self.conditional_needs:
+            if need.applies(sent):
+                yield from need.names
 
     def is_about(self, name: str) -> bool:
         """Whether this row is about the parameter ``name``."""
@@ -128,7 +153,7 @@ def find_needed(sends: tuple[SentParameter, ...], brand: str, operation: str, se
         for name, value in _list_binding(sent)
         for row in sends
         if row.can_send(name, value, brand, operation)
-        for needed in row.needs
+        for needed in row.list_needs(sent)
     )
 
 

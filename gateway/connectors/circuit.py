@@ -37,6 +37,7 @@ from gateway.connectors.port import (
     Connector,
     ConnectorAccount,
     NotFoundAtAcquirer,
+    NotFoundYetError,
     OutcomeUnknownError,
     RequestTooLateError,
     VoidRefusedError,
@@ -199,6 +200,10 @@ class GuardedConnector:
             if refused.ask_again_after is None:
                 # Else nothing was sent, which says nothing of the acquirer.
                 circuit.breaker.record_success()
+            raise
+        except NotFoundYetError:
+            circuit.clear_unknown(request.payment)
+            circuit.breaker.record_success()
             raise
         except OutcomeUnknownError as error:
             moved = circuit.breaker.record_failure(str(error), repeat=circuit.mark_unknown(request.payment))

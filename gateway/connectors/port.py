@@ -7,7 +7,7 @@ values, never models.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -105,6 +105,9 @@ class AcquirerRequest:
     - ``called_at``: of an inquiry, real time, when the acquirer was called, if that is later than the payment's
       beginning: after a challenge, a step-up, a failover or a cascade.
     - ``asks_for_part``: of a first payment, the issuer may approve a part of the amount (docs/decisions/0131).
+    - ``asked_for``: of an inquiry or void of a payment whose answer did not come, for how long its acquirer has been
+      asked already: nothing of the payment was sent since. None where it was answered.
+    - ``take_late_answer``: of a payment that is sent, takes an answer that comes after ``submit`` has given up.
     """
 
     payment: UUID
@@ -137,6 +140,8 @@ class AcquirerRequest:
     kept_amount: Decimal = Decimal(0)
     attempt: int = 1
     called_at: datetime | None = None
+    asked_for: timedelta | None = None
+    take_late_answer: Callable[[AcquirerReply], None] | None = field(default=None, compare=False, repr=False)
 
     @property
     def attempt_key(self) -> str:
@@ -313,6 +318,11 @@ class VoidRefusedError(OutcomeUnknownError):
         self.ask_again_after = ask_again_after
 
 
+class NotFoundYetError(OutcomeUnknownError):
+    """The acquirer does not know what was to be voided, which may still be under way: it is voided again later, by a
+    message of its own, since a repeat of this one may have its answer repeated."""
+
+
 class AccountProbe(Protocol):
     """Optional for connectors whose secrets identify the account."""
 
@@ -352,6 +362,15 @@ class DayCounting(Protocol):
 
     def find_day_zone(self, account: ConnectorAccount) -> str:
         """The time zone with whose days the account's acquirer ends an authorization; '' for days of 24 hours."""
+        ...
+
+
+class ExemptionClaims(Protocol):
+    """Optional for connectors that cannot tell their acquirer each exemption of a payment without an authentication."""
+
+    def claims_exemption(self, exemption: str, brand: str) -> bool:
+        """Whether an authorization without a proof can claim ``exemption`` (PointOfService.exemption). ``brand``: of
+        the network."""
         ...
 
 

@@ -16,7 +16,9 @@ from uuid import UUID
 import structlog
 from django.core.cache import cache
 
-from gateway.connectors.means import Card
+from gateway.connectors.accounts import claims_exemption
+from gateway.connectors.means import Card, resolve_means_brand
+from gateway.connectors.routing import CONNECTORS
 from gateway.connectors.routing_rules import ROUTING_BIN_DIGITS
 from gateway.core.money import Money
 from gateway.models import Channel, Payment, ThreeDSecureConfiguration
@@ -80,7 +82,7 @@ def ask_exemption(payment: Payment, card: Card, values: Mapping[str, str]) -> As
     facts = build_exemption_facts(payment, values, card.number.reveal()[:ROUTING_BIN_DIGITS], count)
     without: tuple[Exemption, ...] = ()
     while (decision := decide_exemption(rules, facts, without=without)) is not None:
-        choice = _choose_stage(payment, rules, decision.exemption)
+        choice = _choose_stage(payment, rules, decision.exemption, resolve_means_brand(payment.brand, card))
         if _record(payment, facts, decision, choice, key):
             return AskedExemption(
                 parameters=_name_parameters(decision.exemption), skips=choice.stage is ExemptionStage.AUTHORIZATION
@@ -151,11 +153,13 @@ def _read_score(payment: Payment) -> int | None:
     return int(score) if score is not None and not (policy is not None and policy.review) else None
 
 
-def _choose_stage(payment: Payment, rules: ExemptionRules, exemption: Exemption) -> StageChoice:
-    looks = rules.stage == BETTER_STAGE and exemption is not Exemption.TRUSTED_MERCHANT
+def _choose_stage(payment: Payment, rules: ExemptionRules, exemption: Exemption, brand: str) -> StageChoice:
+    """Where to ask. ``brand``: of the card's network."""
+    is_claimed = claims_exemption(CONNECTORS.get(payment.connector), exemption, brand)
+    looks = rules.stage == BETTER_STAGE and exemption is not Exemption.TRUSTED_MERCHANT and is_claimed
     steps_up = looks and _steps_up(payment.channel)
     outcomes = _read_outcomes(payment.channel_id, exemption) if steps_up else {}
-    return choose_stage(rules, exemption, payment.id, outcomes, steps_up=steps_up)
+    return choose_stage(rules, exemption, payment.id, outcomes, steps_up=steps_up, is_claimed=is_claimed)
 
 
 def _steps_up(channel: Channel) -> bool:

@@ -20,13 +20,12 @@ redirect gateway.payments.shopper_return continues with 5. Source: docs/decision
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Final
 
 import structlog
-from django.db import transaction
 
 from gateway import metrics, tracing
 from gateway.catalogue.errors import INVALID_PARAMETER_CODE, ParameterError
@@ -49,11 +48,12 @@ from gateway.core import brands, clock, identifiers, result_codes
 from gateway.core.result_codes import CONCURRENT_UPDATE_CODE
 from gateway.core.secret import Secret
 from gateway.db.statement import build_new_row
-from gateway.models import OpenPayment, Payment, Status
+from gateway.models import Payment, Status
 from gateway.payments import (
     cascade,
     failover,
     held_parts,
+    late_outcomes,
     network_tokens,
     refusal,
     risk_screening,
@@ -74,7 +74,6 @@ from gateway.payments.nested_values import deep_merge
 from gateway.payments.outcomes import (
     Approved,
     AuthenticationProof,
-    Booked,
     Declined,
     PaymentOutcome,
     Suspended,
@@ -82,7 +81,6 @@ from gateway.payments.outcomes import (
     outcome_without_answer,
 )
 from gateway.payments.payment_request import PaymentRequest, RequestOrigin
-from gateway.payments.reversal_border import is_card_payout
 from gateway.payments.risk_screening import STANDALONE_RISK_CHECK_TYPE, ScreeningPlan
 from gateway.payments.side_effects import REGISTRATION_PAYMENT_TYPE, creates_registration
 from gateway.payments.states import PaymentTransitionError
@@ -471,6 +469,7 @@ def _prepare_attempt(
         at=payment.called_at or acquirer_request.at,
         not_after=payment.send_by,
         trace_number=payment.trace_number,
+        take_late_answer=partial(late_outcomes.take_late_answer, payment.id, store.get_attempt_columns(payment)),
     )
 
 
@@ -508,48 +507,4 @@ def complete_unless_recovered(
         return
     except PaymentTransitionError:
         payment.refresh_from_db()
-    if _complete_during_recovery(payment, outcome, complete):
-        return
-    if isinstance(outcome, Approved) and payment.status == Status.DECLINED:
-        # The acquirer has moved money for a payment that the merchant knows as declined.
-        log.error("approved_after_decline", payment=payment.id.hex, connector=asked["connector"])
-        if not is_card_payout(payment):
-            store.record_late_approval(payment, outcome, asked=asked, trace=origin.trace)
-            return
-        # A person said that it was not paid. It was, and nothing takes it back.
-        try:
-            booked = Booked(reply=outcome.reply, at=outcome.at, duration_ms=outcome.duration_ms)
-            store.complete_payment(payment, booked, trace=origin.trace)
-            return
-        except PaymentTransitionError:
-            payment.refresh_from_db()
-    store.record_exchange(
-        payment,
-        "submit",
-        outcome.reply.sent,
-        outcome.reply.received,
-        at=outcome.at,
-        duration_ms=outcome.duration_ms,
-        trace=origin.trace,
-        connector=asked["connector"],
-    )
-
-
-def _complete_during_recovery(payment: Payment, outcome: PaymentOutcome, complete: Callable[[], None]) -> bool:
-    """Complete a payment that recovery inquires about, unless recovery has begun to void it: a void under way would
-    undo an approval written now. The lock on the OpenPayment row, which recovery marks before a void, decides which of
-    the two is first. False when recovery was."""
-    with transaction.atomic():
-        # The same lock order as in store.complete_payment: the payment, then its OpenPayment row.
-        Payment.objects.select_for_update().only("id").get(pk=payment.pk)
-        open_payment = OpenPayment.objects.select_for_update().filter(pk=payment.pk).first()
-        # Nothing is sent to void a payout to a card (docs/decisions/0152), so nothing is under way there.
-        is_voided = open_payment is not None and open_payment.void_attempted and not is_card_payout(payment)
-        if is_voided and not isinstance(outcome, Declined):
-            return False
-        try:
-            complete()
-        except PaymentTransitionError:
-            payment.refresh_from_db()
-            return False
-    return True
+    late_outcomes.record_late_outcome(payment, outcome, complete, asked=asked, trace=origin.trace)

@@ -31,6 +31,7 @@ from gateway.connectors.port import (
     AcquirerRequest,
     Connector,
     NotFoundAtAcquirer,
+    NotFoundYetError,
     OutcomeUnknownError,
     ReversalReason,
     VoidRefusedError,
@@ -128,13 +129,14 @@ class InquiryExchange:
 class InquiryResult:
     """The result of an inquiry. ``exchanges``: in order; ``reply``: the outcome that the last of them gave, None while
     it is unknown. ``was_taken_back``: the outcome is the decline of the account before, since the attempt was voided.
-    ``ask_again_after``: of VoidRefusedError.
+    ``ask_again_after``: of VoidRefusedError; ``not_found_yet``: of NotFoundYetError, the id of what may still arrive.
     """
 
     exchanges: Sequence[InquiryExchange]
     reply: AcquirerReply | None
     was_taken_back: bool = False
     ask_again_after: timedelta | None = None
+    not_found_yet: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -296,6 +298,7 @@ def build_inquiry(payment: Payment, connector: Connector) -> AcquirerRequest:
         account=load_connector_account(connector, payment.channel_id, payment.acquirer_merchant_id),
         attempt=get_attempt_number(payment),
         called_at=called_at - payment.merchant.clock_offset if called_at is not None else None,
+        asked_for=_add_up_backoffs(opened.inquiries) if opened is not None else None,
     )
     if connector.asks_with_means:
         whole = chain or Chain([payment])
@@ -360,7 +363,8 @@ def _resolve_outcome(connector: Connector, request: AcquirerRequest, payment: Pa
             connector, request, [first, _build_unknown_exchange("void", refused, started)]
         )
     except OutcomeUnknownError as unknown:
-        return InquiryResult(exchanges=[first, _build_unknown_exchange("void", unknown, started)], reply=None)
+        exchanges = [first, _build_unknown_exchange("void", unknown, started)]
+        return InquiryResult(exchanges=exchanges, reply=None, not_found_yet=_name_not_found(unknown))
     second = _build_exchange("void", voided.sent, voided.received, started)
     code, details = kept.refused_code or TIMEOUT_REVERSED_CODE, {**voided.details, **kept.refused_details}
     return InquiryResult(exchanges=[first, second], reply=replace(voided, code=code, approved=None, details=details))
@@ -383,7 +387,9 @@ def _void_late_approval(connector: Connector, request: AcquirerRequest) -> Inqui
     except OutcomeUnknownError as unknown:
         again = unknown.ask_again_after if isinstance(unknown, VoidRefusedError) else None
         exchanges = [_build_unknown_exchange(WAITING_EXCHANGE if again is not None else "void", unknown, started)]
-        return InquiryResult(exchanges=exchanges, reply=None, ask_again_after=again)
+        return InquiryResult(
+            exchanges=exchanges, reply=None, ask_again_after=again, not_found_yet=_name_not_found(unknown)
+        )
     return InquiryResult(exchanges=[_build_exchange("void", voided.sent, voided.received, started)], reply=voided)
 
 
@@ -454,7 +460,14 @@ def record_outcome(payment: Payment, finding: InquiryResult) -> bool:
     if finding.reply is None:
         again = finding.ask_again_after or get_inquiry_backoff(payment.open.inquiries)
         store.record_exchange(
-            payment, last.kind, last.sent, last.received, at=at, duration_ms=last.duration_ms, inquire_after=again
+            payment,
+            last.kind,
+            last.sent,
+            last.received,
+            at=at,
+            duration_ms=last.duration_ms,
+            inquire_after=again,
+            void_anew=finding.not_found_yet,
         )
         return False
     if payment.status == Status.DECLINED:
@@ -474,6 +487,17 @@ def record_outcome(payment: Payment, finding: InquiryResult) -> bool:
 def get_inquiry_backoff(inquiries: int) -> timedelta:
     """The delay until the next inquiry after ``inquiries`` (1 or more) without an answer."""
     return timedelta(seconds=INQUIRY_BACKOFF_S[min(max(inquiries, 1), len(INQUIRY_BACKOFF_S)) - 1])
+
+
+def _add_up_backoffs(inquiries: int) -> timedelta:
+    """How long an acquirer has been asked, at least, when the inquiry number ``inquiries`` is made."""
+    before = max(inquiries, 1) - 1
+    longest = INQUIRY_BACKOFF_S[-1] * max(0, before - len(INQUIRY_BACKOFF_S))
+    return timedelta(seconds=sum(INQUIRY_BACKOFF_S[:before]) + longest)
+
+
+def _name_not_found(unknown: OutcomeUnknownError) -> str:
+    return unknown.connector_tx_id if isinstance(unknown, NotFoundYetError) else ""
 
 
 def _build_unknown_exchange(kind: str, unknown: OutcomeUnknownError, started: float) -> InquiryExchange:

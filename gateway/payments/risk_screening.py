@@ -381,8 +381,7 @@ def void_refused_approval(
         known_transaction_id=reply.connector_tx_id or asked.known_transaction_id,
         original=replace(asked.point_of_service, link=reply.transaction_link or asked.point_of_service.link),
     )
-    name = PARTIAL_APPROVAL_DETAIL if verdict.code == PARTIAL_APPROVAL_REFUSED_CODE else "RiskReason"
-    details = {**reply.details, name: f"{verdict.reasons[0].why}; the approval was reversed"}
+    details = describe_refusal(reply, verdict)
     try:
         voided = connector.void(replace(asked, reversal_reason=get_reversal_reason(verdict.code)))
     except VoidRefusedError:
@@ -396,6 +395,12 @@ def void_refused_approval(
         received={**reply.received, _VOID_MEMBER: dict(voided.received)},
         details=details,
     )
+
+
+def describe_refusal(reply: AcquirerReply, verdict: RiskVerdict) -> dict[str, str]:
+    """The resultDetails of an approval that is refused by ``verdict``, and reversed."""
+    name = PARTIAL_APPROVAL_DETAIL if verdict.code == PARTIAL_APPROVAL_REFUSED_CODE else "RiskReason"
+    return {**reply.details, name: f"{verdict.reasons[0].why}; the approval was reversed"}
 
 
 def get_reversal_reason(refused_code: str) -> ReversalReason:

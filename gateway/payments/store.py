@@ -502,9 +502,11 @@ def record_exchange(
     duration_ms: int,
     trace: RequestTrace | None = None,
     inquire_after: timedelta | None = None,
+    void_anew: str = "",
     connector: str = "",
 ) -> bool:
     """Store an acquirer exchange that does not move the payment. ``inquire_after``: until the next inquiry;
+    ``void_anew``: the connector's id of the payment, where its next void is another message than the last;
     ``connector``: of the acquirer that was asked, if it is not the payment's own.
 
     With ``inquire_after``, returns False if the payment changed since it was read: then nothing was written.
@@ -513,8 +515,12 @@ def record_exchange(
     if inquire_after is not None:
         # The payment itself does not change: the update only checks its version.
         unmoved = {"sequence": payment.sequence}
-        write.update(payment, unmoved, expecting={"status": payment.status, **unmoved})
-        write.update_related(OpenPayment, {"recover_at": DatabaseTime(inquire_after)}, {"payment_id": payment.id})
+        named = {"connector_tx_id": void_anew} if void_anew else {}
+        write.update(payment, unmoved | named, expecting={"status": payment.status, **unmoved})
+        opened: dict[str, Any] = {"recover_at": DatabaseTime(inquire_after)}
+        if void_anew:
+            opened["trace_number"] = _take_trace_number(payment, payment.connector, payment.acquirer_merchant_id)
+        write.update_related(OpenPayment, opened, {"payment_id": payment.id})
     _insert_exchange(write, payment, kind, sent, received, at=at, duration_ms=duration_ms, connector=connector)
     if trace is not None:
         # A payment that another worker moved may be in doubt, without a code.
@@ -524,25 +530,43 @@ def record_exchange(
 
 
 def record_late_approval(
-    payment: Payment, outcome: Approved, *, asked: Mapping[str, Any], trace: RequestTrace | None
-) -> None:
-    """Store an approval that arrived for a payment which recovery has declined, and have recovery void it: the payment
-    has an OpenPayment row again until the void is answered. ``asked``: the columns of the attempt that was approved
-    (:func:`get_attempt_columns`), which recovery may have left for the account before; the void has to go there."""
+    payment: Payment,
+    outcome: Approved,
+    *,
+    asked: Mapping[str, Any],
+    trace: RequestTrace | None,
+    refused: PrivateFacts | None = None,
+) -> bool:
+    """Store an approval that arrived for a payment which recovery has declined, or is voiding, and have recovery void
+    it by what it said: the payment has an OpenPayment row until that void is answered. ``asked``: the columns of the
+    attempt that was approved (:func:`get_attempt_columns`), which recovery may have left for the account before; the
+    void has to go there. ``refused``: the decline that an approval becomes which the rule set or the channel refuses.
+
+    Returns False if the payment changed since it was read: nothing was written."""
     reply = outcome.reply
     write = WriteStatement()
     # A reversal names what the approval said: its code, the network's reference and the amount.
     named: dict[str, Any] = {"connector_tx_id": reply.connector_tx_id} if reply.connector_tx_id else {}
-    if reply.transaction_link:
-        named["answer"] = payment.answer | PrivateFacts(transaction_link=reply.transaction_link).as_json()
+    kept = replace(refused or PrivateFacts(), transaction_link=reply.transaction_link)
+    if facts := kept.as_json():
+        named["answer"] = payment.answer | facts
     where = ("connector", "acquirer_merchant_id")
     has_left = any(asked[name] != getattr(payment, name) for name in where)
     # What was tried tells from then on that recovery had left this attempt: close_late_approval reads it.
     there = {**asked, "route": {**(asked["route"] or {}), "tried": (payment.route or {}).get("tried", [])}}
     changes = {"sequence": payment.sequence, **(there if has_left else {}), **named}
-    write.update(payment, changes, expecting={"status": Status.DECLINED})
-    void = {"recover_at": DatabaseTime(timedelta(0)), "inquiries": 0, "void_attempted": True}
-    write.insert(OpenPayment, payment_id=payment.id, **void, trace_number=payment.trace_number)
+    # A message of its own: to a repeat of the void that knew no approval a host may repeat its answer.
+    anew = _take_trace_number(payment, asked["connector"], asked["acquirer_merchant_id"])
+    void: dict[str, Any] = {"void_attempted": True, "trace_number": anew if named else payment.trace_number}
+    if payment.status == Status.IN_DOUBT:
+        # Raised without an event: what the void under way has found, not knowing of the approval, decides nothing.
+        changes["sequence"] += 1
+        write.update(payment, changes, expecting={"status": payment.status, "sequence": payment.sequence})
+        write.update_related(OpenPayment, void, {"payment_id": payment.id})
+    else:
+        write.update(payment, changes, expecting={"status": Status.DECLINED})
+        again = {"recover_at": DatabaseTime(timedelta(0)), "inquiries": 0}
+        write.insert(OpenPayment, payment_id=payment.id, **again, **void)
     _insert_exchange(
         write,
         payment,
@@ -554,9 +578,9 @@ def record_late_approval(
         connector=asked["connector"],
     )
     if trace is not None:
-        code = payment.result_code
+        code = payment.result_code or result_codes.OUTCOME_UNKNOWN_CODE
         write.insert(RequestLog, **trace.log_row(result_codes.http_status(code), code, payment=payment.id))
-    write.run()
+    return write.run()
 
 
 def get_attempt_columns(payment: Payment) -> dict[str, Any]:
@@ -590,12 +614,16 @@ def get_recovery_delay() -> timedelta:
     return timedelta(seconds=settings.GATEWAY_ACQUIRER_TIMEOUT_S) + ANSWER_GRACE
 
 
+def _take_trace_number(payment: Payment, connector: str, account: str) -> int:
+    return assign_trace_number(CONNECTORS.get(connector), payment.channel_id, account)
+
+
 def _begin_submission(payment: Payment, connector: str, account: str, called_at: datetime | None = None) -> None:
     """Set until when the payment's acquirer may be called, and number and time of its message. Taken before its row is
     written, so that the time is never later than the row's ``recover_at``. ``called_at``: of the event that is written
     with it, if the payment began earlier."""
     payment.called_at = called_at
-    payment.trace_number = assign_trace_number(CONNECTORS.get(connector), payment.channel_id, account)
+    payment.trace_number = _take_trace_number(payment, connector, account)
     payment.send_by = clock.Deadline.after(get_recovery_delay().total_seconds())
 
 

@@ -17,16 +17,6 @@ from uuid import UUID
 
 from gateway.core.money import Money
 
-SCA_COUNTRIES: Final = frozenset(
-    {
-        "AT", "BE", "BG", "CY", "CZ", "DE", "DK", "EE", "ES", "FI", "FR", "GB", "GR", "HR", "HU", "IE", "IS", "IT",
-        "LI", "LT", "LU", "LV", "MT", "NL", "NO", "PL", "PT", "RO", "SE", "SI", "SK",
-        "AX", "GF", "GP", "MF", "MQ", "RE", "YT",
-    }
-)  # fmt: skip
-"""ISO 3166-1 codes of the countries whose payment services authenticate strongly: the European Economic Area (EU
-2018/389), with the parts of member states that have codes of their own and where its law holds (Treaty on the
-Functioning of the EU, article 355, 1 and 4), and the United Kingdom (the same standards, kept by the FCA)."""
 _CENT: Final = Decimal("0.01")
 LIMITS_CURRENCY: Final = "EUR"
 LOWEST_RATES: Final[Mapping[str, Decimal]] = MappingProxyType({"GBP": Decimal("1.2")})
@@ -248,7 +238,8 @@ class StageOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageChoice:
-    """The stage, and why: ``set`` by the channel, the issuer's ``list``, ``no challenge`` possible after a soft
+    """The stage, and why: ``set`` by the channel, the issuer's ``list``, ``no claim`` that the acquirer could be sent
+    without an authentication, ``no challenge`` possible after a soft
     decline, both ``measured`` alternately, ``better``, or the other one to keep it measured (``explored``)."""
 
     stage: ExemptionStage
@@ -262,13 +253,17 @@ def choose_stage(
     outcomes: Mapping[ExemptionStage, StageOutcome],
     *,
     steps_up: bool,
+    is_claimed: bool = True,
 ) -> StageChoice:
     """Where to ask. ``outcomes``: of this exemption on this channel; ``steps_up``: a soft decline leads to a challenge,
-    without which it would end the payment. The same payment gets the same stage."""
+    without which it would end the payment; ``is_claimed``: an authorization without a proof can claim the exemption at
+    the acquirer. The same payment gets the same stage."""
     authentication, authorization = ExemptionStage.AUTHENTICATION, ExemptionStage.AUTHORIZATION
     if exemption is Exemption.TRUSTED_MERCHANT:
         # Only the issuer knows its cardholder's list: an authorization would claim what is not known.
         return StageChoice(stage=authentication, why="list")
+    if not is_claimed:
+        return StageChoice(stage=authentication, why="no claim")
     if rules.stage != BETTER_STAGE:
         return StageChoice(stage=ExemptionStage(rules.stage), why="set")
     if not steps_up:

@@ -24,10 +24,10 @@ from gateway.core.masking import mask_pan
 from gateway.core.money import Money
 from gateway.core.result_codes import NOT_AUTHENTICATED_CODE
 from gateway.core.secret import Secret
+from gateway.core.strong_authentication import SCA_COUNTRIES
 from gateway.models import Authentication, AuthenticationStep, Channel, Merchant, ThreeDSecureConfiguration
 from gateway.threeds.authentications import outcome_from_authentication
 from gateway.threeds.directory_server import get_directory_server
-from gateway.threeds.exemption_rules import SCA_COUNTRIES
 from gateway.threeds.external_server import (
     DirectoryUnreachableError,
     ExternalThreeDSServer,

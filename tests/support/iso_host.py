@@ -57,7 +57,7 @@ class Booked:
 class Behaviour:
     """What happens to the next message of a type. ``arrives``: it reaches the books. ``how``: what becomes of the
     answer: sent, lost, cut (half of it, then hung up), hung up, twice, split, garbage (then the answer), garbage alone,
-    held."""
+    held; stalled: the message itself is read when it is released."""
 
     mti: str
     how: str = "sent"
@@ -70,7 +70,8 @@ class IsoHost:
     DE60 → the payments of its captures → minor units, by which it answers 0500 (``tells_sums``: with its own sums, or
     with DE39 and DE66 alone); ``answers``: fields added to every
     answer; ``network``: DE39 of every 0810, '' for silence; ``duplicate``: DE39 for a request that is known, '' for the
-    same answer again; ``renewals_apart``: a renewal is an amount of its own beside what it renews;
+    same answer again; ``renewals_apart``: a renewal is an amount of its own beside what it renews; ``forgets``: an
+    unknown message that was reversed is not refused when it comes;
     ``captures_alone``: the reversal of a capture gives back the capture and goes on holding what it captured."""
 
     def __init__(self, wire: MessageCodec | None = None) -> None:
@@ -82,6 +83,7 @@ class IsoHost:
         self.refuses: dict[int, str] = {}
         self.renewals_apart = False
         self.captures_alone = False
+        self.forgets = False
         self.batches: dict[str, dict[str, int]] = {}
         self.tells_sums = True
         self.log: list[Message] = []
@@ -91,6 +93,7 @@ class IsoHost:
         self.tls: ssl.SSLContext | None = None
         self._plans: list[Behaviour] = []
         self._held: list[tuple[Callable[[bytes], None], bytes]] = []
+        self._stalled: list[tuple[Message, socket.socket]] = []
         self._lines: list[socket.socket] = []
         self._lock = threading.RLock()
         self._ended = False
@@ -130,9 +133,12 @@ class IsoHost:
                 self._plans.append(Behaviour(mti=mti, how=how, arrives=arrives, change=fields))
 
     def release(self, *, backwards: bool = False) -> None:
-        """Send what was held."""
+        """Send what was held, and read what was stalled."""
         with self._lock:
             held, self._held = self._held, []
+            stalled, self._stalled = self._stalled, []
+        for message, line in stalled:
+            self._message(message, line)
         for send, octets in reversed(held) if backwards else held:
             send(octets)
 
@@ -194,6 +200,9 @@ class IsoHost:
             plan = next((one for one in self._plans if one.mti == message["t"]), Behaviour(mti=""))
             if plan.mti:
                 self._plans.remove(plan)
+            if plan.how == "stalled":
+                self._stalled.append((message, line))
+                return
             answer = self._book(message) if plan.arrives else None
         if plan.how == "hung up":
             line.shutdown(socket.SHUT_RDWR)
@@ -256,7 +265,7 @@ class IsoHost:
             code = fault
         elif original is None:
             code = "25"
-            if first == "0420":
+            if first == "0420" and not self.forgets:
                 self.gone.add((message["90"][4:10], message["37"]))
         elif first == "0220" and (code := self.refuses.get(amount, "00")) == "00":
             original = original.behind or original

@@ -39,6 +39,7 @@ STAGE_REASONS: Final[Mapping[str, str | Promise]] = MappingProxyType(
         "set": gettext_lazy("There because the channel is set so."),
         "list": gettext_lazy("There because only the bank knows its shopper's list."),
         "no challenge": gettext_lazy("There because no challenge follows a soft decline on this channel."),
+        "no claim": gettext_lazy("There because the acquirer can be told of it only after an authentication."),
         "measured": gettext_lazy("There to measure which place goes through more often."),
         "better": gettext_lazy("There because more payments went through without a challenge."),
         "explored": gettext_lazy("There as one of ten payments, so that the other place stays measured."),

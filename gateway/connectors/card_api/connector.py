@@ -96,6 +96,10 @@ class CardApiConnector:
         """Only the account that made an object can read it, with any of its keys of the same mode."""
         return client.owns_object(account, connector_tx_id)
 
+    def claims_exemption(self, exemption: str, brand: str) -> bool:
+        """None: the vendor takes an exemption beside a cryptogram only."""
+        return False
+
     def void(self, request: AcquirerRequest) -> AcquirerReply:
         """Cancel, or refund what was captured; repeatable."""
         try:

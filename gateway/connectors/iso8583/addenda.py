@@ -14,7 +14,7 @@ from typing import Final
 
 from gateway.connectors.capabilities import PARTY_ACCOUNTS, SentParameter
 from gateway.connectors.iso8583.exemptions import NETWORK_BY_BRAND
-from gateway.connectors.iso8583.private_field import encode_part, replace_unencodable
+from gateway.connectors.iso8583.private_field import encode_part, transliterate
 from gateway.connectors.point_of_service import REPEATED_PARAMETERS
 from gateway.connectors.port import AcquirerRequest
 from gateway.core.secret import RedactedDict, Secret
@@ -28,6 +28,7 @@ MAX_CART_LINES: Final = 9
 """Items of a cart that fit into DE120."""
 MAX_FLIGHT_LEGS: Final = 4
 _HIDDEN: Final = "***"
+_NAMES: Final = (".name", ".givenName", ".surname")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +144,8 @@ ADDENDA_CAPABILITIES: Final = tuple(_list_capabilities())
 
 
 def build_addenda(request: AcquirerRequest) -> dict[str, RedactedDict]:
-    """Element → name of each part → its text; elements without any part are left out."""
+    """Element → name of each part → its text; elements without any part are left out. Raises ValueError for a name of
+    which nothing can be sent."""
     if request.operation not in ADDENDA_OPERATIONS:
         return {}
     found = {element: RedactedDict(_build_parts(request, element)) for element in ADDENDA_ELEMENTS}
@@ -166,8 +168,10 @@ def _build_parts(request: AcquirerRequest, element: str) -> Iterator[tuple[str, 
     network = NETWORK_BY_BRAND.get(request.network_brand, "")
     for part in _PARTS_BY_ELEMENT[element]:
         if part.network in ("", network) and (text := _read(request, part.parameter)):
-            shown = replace_unencodable(text)
-            if not part.whole or len(shown) <= part.max_chars:
+            shown = transliterate(text)
+            if not shown and part.parameter.endswith(_NAMES):
+                raise ValueError(f"{part.parameter} has no letter that can be sent")
+            if shown and (not part.whole or len(shown) <= part.max_chars):
                 yield part.parameter, shown[: part.max_chars]
     for line in ADDENDUM_LINES:
         if line.element == element:
@@ -179,9 +183,7 @@ def _build_lines(request: AcquirerRequest, line: AddendumLine) -> Iterator[tuple
         texts = [request.parameters.get(f"{line.prefix}[{index}].{name}", "") for name, _ in line.columns]
         if any(texts):
             rooms = (room for _, room in line.columns)
-            written = "".join(
-                f"{replace_unencodable(text)[:room]:{room}}" for text, room in zip(texts, rooms, strict=True)
-            )
+            written = "".join(f"{transliterate(text)[:room]:{room}}" for text, room in zip(texts, rooms, strict=True))
             yield f"line {line.number + index:02}", written.rstrip()
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from gateway.connectors.iso8583.iso_request import build_rrn
-from gateway.connectors.iso8583.private_field import replace_unencodable
+from gateway.connectors.iso8583.private_field import transliterate
 from gateway.connectors.iso8583.terminal import Terminal
 from gateway.core.money import Money, currency_number
 
@@ -98,7 +98,7 @@ TOTALS_ELEMENTS: Final = (
     TotalsElement(
         number="42",
         about="the merchant's id at the acquirer",
-        fill=lambda _s, t: f"{replace_unencodable(t.merchant)[:15]:15}",
+        fill=lambda _s, t: f"{transliterate(t.merchant)[:15]:15}",
     ),
     TotalsElement(number="50", about="currency, ISO 4217 number", fill=lambda s, _t: currency_number(s.total.currency)),
     TotalsElement(

@@ -11,6 +11,7 @@ import os
 import select
 import socket
 import ssl
+import struct
 import threading
 import time
 from collections.abc import Iterator
@@ -25,6 +26,8 @@ from gateway.core.secret import SecretBytes
 
 HOST_READ_BYTES: Final = 65_536
 _LOOK_AGAIN_S: Final = 0.05
+_RESETS: Final = struct.pack("ii", 1, 0)
+"""SO_LINGER: closing drops what is still to be sent."""
 
 
 class NothingSentError(Exception):
@@ -41,6 +44,8 @@ class HostConnection:
         try:
             line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             line.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            # What the host has not taken within the time for an answer is not delivered any more.
+            line.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _user_timeout_ms())
             if terminal.tls:
                 name = terminal.tls_name or terminal.host
                 line.settimeout(_left(deadline))
@@ -83,7 +88,7 @@ class HostConnection:
         if sent == 0 and not isinstance(self._socket, ssl.SSLSocket):
             raise NothingSentError(why)
         # Half a frame was sent: the host could not decode anything that follows.
-        self.close()
+        self.abort()
         raise OSError(why)
 
     def frames(self, timeout_s: float) -> list[bytes] | None:
@@ -124,6 +129,16 @@ class HostConnection:
         with contextlib.suppress(OSError):
             self._socket.close()
 
+    def abort(self) -> None:
+        """Close the connection of a link that broke, or that has questions without an answer: what the system has not
+        sent yet goes nowhere, so that no question arrives after its reversal."""
+        with contextlib.suppress(OSError):
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESETS)
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RD)  # wakes up the thread that waits, and sends nothing
+        with contextlib.suppress(OSError):
+            self._socket.close()
+
     def abandon(self) -> None:
         """Drop the socket in a forked process without closing the parent's session."""
         with contextlib.suppress(OSError):
@@ -158,6 +173,10 @@ def _in_memory(text: str) -> Iterator[str]:
 @lru_cache(maxsize=64)
 def _context(authorities: str) -> ssl.SSLContext:
     return ssl.create_default_context(cadata=authorities or None)
+
+
+def _user_timeout_ms() -> int:
+    return max(1, int(settings.GATEWAY_ACQUIRER_TIMEOUT_S * 1000))
 
 
 def _left(deadline: float) -> float:

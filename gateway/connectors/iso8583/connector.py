@@ -15,6 +15,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -26,6 +27,7 @@ from gateway.connectors.circuit import ACQUIRER_UNREACHABLE
 from gateway.connectors.iso8583 import batched_capture, capture_records, trace_numbers
 from gateway.connectors.iso8583.addenda import ADDENDA_CAPABILITIES
 from gateway.connectors.iso8583.codec import BadMessageError
+from gateway.connectors.iso8583.exemptions import map_exemption
 from gateway.connectors.iso8583.iso_request import (
     MESSAGE_KINDS,
     IsoRequest,
@@ -43,7 +45,7 @@ from gateway.connectors.iso8583.link_registry import (
 from gateway.connectors.iso8583.mapping import build_iso_message, mask_iso_message
 from gateway.connectors.iso8583.private_field import PRIVATE_CAPABILITIES
 from gateway.connectors.iso8583.processing_codes import TRANSFER_CAPABILITIES
-from gateway.connectors.iso8583.replies import reply_from_answer, reply_from_reversal
+from gateway.connectors.iso8583.replies import prepare_late_reply, reply_from_answer, reply_from_reversal
 from gateway.connectors.iso8583.terminal import (
     BATCH_CAPTURES,
     CALENDAR_DAYS,
@@ -72,7 +74,7 @@ REQUEST_NOT_SENDABLE: Final = "600.100.100"
 PAYOUT_REMINDER: Final = timedelta(days=1)
 """How often a payout in doubt is looked at: nothing is sent."""
 MAX_REMEMBERED_REVERSALS: Final = 4_096
-"""Payments whose reversal this process has sent: a further one is marked as a repeat."""
+"""Reversals that this process has sent: a further one of the same number is marked as a repeat."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,8 +148,8 @@ class Iso8583Connector:
         return reply_from_answer(written.asked, _exchange_in_doubt(request, written), written.sent, repeat=True)
 
     def void(self, request: AcquirerRequest) -> AcquirerReply:
-        """Send a reversal advice; a further one for the same payment is marked as a repeat. Raises
-        VoidRefusedError for a payout to a card."""
+        """Send a reversal advice; a further one of the same number is marked as a repeat. Raises VoidRefusedError for a
+        payout to a card, NotFoundYetError if the host does not know a message that may still be under way."""
         if request.operation == "RV" and (row := batched_capture.find_reversed_capture(request)) is not None:
             return batched_capture.void_reversal(request, row)
         if request.operation == "CP" and (
@@ -161,7 +163,7 @@ class Iso8583Connector:
             # A host acknowledges the advice, and the money is on the card all the same (docs/decisions/0152).
             why = "networks know no reversal of a payout: the acquirer has to be asked by a person"
             raise VoidRefusedError(why, {"void": request.payment.hex}, ask_again_after=PAYOUT_REMINDER)
-        written = _write_message_in_doubt(request, repeat=_mark_reversal_sent(request.payment), void=True)
+        written = _write_message_in_doubt(request, repeat=_mark_reversal_sent(request), void=True)
         return reply_from_reversal(written.asked, _exchange_in_doubt(request, written), written.sent)
 
     def answers_locally(self, request: AcquirerRequest) -> bool:
@@ -175,6 +177,10 @@ class Iso8583Connector:
         """The number of a payment's message, once a day on a terminal (trace_numbers.py)."""
         terminal = account.settings.get("terminal", "")
         return trace_numbers.take_trace_number(name_trace_sequence(account.merchant, terminal)) if terminal else 0
+
+    def claims_exemption(self, exemption: str, brand: str) -> bool:
+        """Whether part 34 has a code for the exemption in the brand's network."""
+        return bool(map_exemption(exemption, brand))
 
     def holds_renewals_apart(self, account: ConnectorAccount) -> bool:
         """Whether the host holds a renewal as an amount of its own, beside what it renews."""
@@ -205,7 +211,7 @@ class Iso8583Connector:
 
 ISO8583: Final = Iso8583Connector()
 
-_reversed: OrderedDict[UUID, None] = OrderedDict()
+_reversed: OrderedDict[tuple[UUID, int], None] = OrderedDict()
 _lock = threading.Lock()
 
 
@@ -250,10 +256,12 @@ def _write_message_in_doubt(request: AcquirerRequest, *, repeat: bool, void: boo
 
 def _exchange(request: AcquirerRequest, written: _Written) -> dict[str, str]:
     """Send and wait for the answer; connecting and answering together take the acquirer's timeout at most."""
+    take = request.take_late_answer
+    late = partial(prepare_late_reply, written.asked, written.sent, take) if take is not None else None
     deadline = time.monotonic() + settings.GATEWAY_ACQUIRER_TIMEOUT_S
     try:
         link = get_link(written.asked.terminal)
-        return link.exchange(written.message, deadline, before_send=request.check_in_time)
+        return link.exchange(written.message, deadline, before_send=request.check_in_time, late=late)
     except LinkUnansweredError as fault:
         raise OutcomeUnknownError(str(fault), written.sent, connector_tx_id=written.asked.own.text()) from None
 
@@ -266,12 +274,13 @@ def _exchange_in_doubt(request: AcquirerRequest, written: _Written) -> dict[str,
         raise OutcomeUnknownError(str(fault), written.sent, connector_tx_id=written.asked.own.text()) from None
 
 
-def _mark_reversal_sent(payment: UUID) -> bool:
-    """Record that this process sends the payment's reversal. Returns whether it had before."""
+def _mark_reversal_sent(request: AcquirerRequest) -> bool:
+    """Record that this process sends the payment's reversal of this number. Returns whether it had before."""
+    sent = (request.payment, request.trace_number)
     with _lock:
-        before = payment in _reversed
-        _reversed[payment] = None
-        _reversed.move_to_end(payment)
+        before = sent in _reversed
+        _reversed[sent] = None
+        _reversed.move_to_end(sent)
         while len(_reversed) > MAX_REMEMBERED_REVERSALS:
             _reversed.popitem(last=False)
     return before

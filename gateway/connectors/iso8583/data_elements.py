@@ -9,7 +9,7 @@ from typing import Final
 
 from gateway.connectors.iso8583.addenda import write_addendum
 from gateway.connectors.iso8583.iso_request import MESSAGE_KINDS, VOID_KIND, IsoRequest
-from gateway.connectors.iso8583.private_field import replace_unencodable, write_private_field
+from gateway.connectors.iso8583.private_field import transliterate, write_private_field
 from gateway.connectors.port import ReversalReason
 from gateway.core.money import Money, currency_number
 
@@ -31,8 +31,10 @@ def _amount(asked: IsoRequest) -> str:
 
 
 def _trace(asked: IsoRequest) -> str:
-    # The reversal of a message has the number after its own: trace_numbers.py.
-    return f"{int(asked.own.stan) + 1:06}" if asked.kind == VOID_KIND else asked.own.stan
+    # The reversal of a message has the number after its own (trace_numbers.py), or after a newer one that was taken for
+    # another reversal of it.
+    newest = asked.request.trace_number or int(asked.own.stan)
+    return f"{newest + 1:06}" if asked.kind == VOID_KIND else asked.own.stan
 
 
 def _entry(asked: IsoRequest) -> str:
@@ -52,10 +54,10 @@ def _condition(asked: IsoRequest) -> str:
 def _where(asked: IsoRequest) -> str:
     name = asked.given("descriptor") or asked.terminal.name
     city = asked.given("merchant.city") or asked.terminal.city
-    country = asked.given("merchant.country") or asked.terminal.country
+    country = asked.country
     if not (name or city or country):
         return ""
-    return f"{replace_unencodable(name)[:25]:25}{replace_unencodable(city)[:13]:13}{country[:2]:2}"
+    return f"{transliterate(name)[:25]:25}{transliterate(city)[:13]:13}{country:2}"
 
 
 def _original(asked: IsoRequest) -> str:
@@ -164,7 +166,7 @@ DATA_ELEMENTS: Final = (
         number="42",
         kinds=_ALL,
         about="the merchant's id at the acquirer",
-        fill=lambda q: f"{replace_unencodable(q.terminal.merchant)[:15]:15}",
+        fill=lambda q: f"{transliterate(q.terminal.merchant)[:15]:15}",
     ),
     DataElement(
         number="43", kinds=_MONEY, about="descriptor, merchant.city, merchant.country, else the account's", fill=_where

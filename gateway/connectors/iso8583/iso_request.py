@@ -134,6 +134,11 @@ class IsoRequest:
         return self.request.parameters.get(name, "")
 
     @property
+    def country(self) -> str:
+        """The merchant's country in two letters: that of the request, else the account's; '' if neither says it."""
+        return (self.given("merchant.country") or self.terminal.country)[:2]
+
+    @property
     def is_renewal(self) -> bool:
         """Whether it renews an authorization."""
         return self.request.operation == "PA" and self.request.point_of_service.practice == "REAUTHORIZATION"
@@ -182,6 +187,7 @@ def build_iso_request(request: AcquirerRequest, terminal: Terminal, *, void: boo
         processing = _resolve_processing_code(request, VOID_KIND if void else request.operation, original)
         parts = (build_private_parts if first and not void else build_repeated_parts)(request, network)
         write_private_field(parts)
+        addenda = {} if void else build_addenda(request)
     except ValueError as fault:
         raise UnsendableRequestError(str(fault)) from None
     return IsoRequest(
@@ -192,7 +198,7 @@ def build_iso_request(request: AcquirerRequest, terminal: Terminal, *, void: boo
         original=original,
         parts=parts,
         processing=processing,
-        addenda={} if void else build_addenda(request),
+        addenda=addenda,
         amount_already_reversed=Money(taken, request.money.currency).minor_units(),
     )
 

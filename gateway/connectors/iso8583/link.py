@@ -1,7 +1,7 @@
 """A link: one connection kept open by its own thread, with many requests in flight.
 
 The thread connects, signs on, reads, sends echo tests when idle, and reconnects with growing pauses. A caller writes a
-frame and waits for the answer with the same numbers; other answers are counted and dropped.
+frame and waits for the answer with the same numbers; others are counted, and those that come late are handed on.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from django.conf import settings
 from gateway.connectors.iso8583 import link_metrics
 from gateway.connectors.iso8583.codec import BadFrameError, BadMessageError, IsoMessage
 from gateway.connectors.iso8583.connection import HostConnection, NothingSentError
+from gateway.connectors.iso8583.late_answers import LateAnswerTaker
 from gateway.connectors.iso8583.link_state import LinkState, LinkUnansweredError, LinkUnreachableError
 from gateway.connectors.iso8583.mapping import build_message_key
 from gateway.connectors.iso8583.pending_requests import LinkFullError, PendingRequestTable
@@ -81,15 +82,21 @@ class HostLink:
             )
 
     def exchange(
-        self, message: IsoMessage, deadline: float, *, before_send: Callable[[], None] | None = None
+        self,
+        message: IsoMessage,
+        deadline: float,
+        *,
+        before_send: Callable[[], None] | None = None,
+        late: Callable[[], LateAnswerTaker] | None = None,
     ) -> IsoMessage:
         """Send ``message`` and return its answer. ``before_send``: called when a connection is there; what it raises is
-        passed on, and nothing is sent. Raises LinkUnreachableError, LinkUnansweredError, and BadMessageError before
+        passed on, and nothing is sent. ``late``: called if there is no answer in time, for what takes it if it comes
+        after all. Raises LinkUnreachableError, LinkUnansweredError, and BadMessageError before
         anything is sent."""
         octets = SecretBytes(self.terminal.wire.frame(message))
         key, connection = build_message_key(message), self._wait_for_connection(deadline)
         try:
-            waiting = self._pending.register(key, settings.GATEWAY_ACQUIRER_MAX_ON_LINE)
+            waiting = self._pending.register(key, settings.GATEWAY_ACQUIRER_MAX_ON_LINE, late)
         except LinkFullError as fault:
             raise LinkUnreachableError(str(fault)) from None
         try:
@@ -100,9 +107,11 @@ class HostLink:
                 before_send()
             connection.send(octets, deadline)
             if not waiting.done.wait(max(0.0, deadline - time.monotonic())):
-                self._suspect = True
-                self._silences += 1
-                raise LinkUnansweredError("the host gave no answer in time")
+                self._pending.unregister(key)  # an answer is delivered before this, or is late
+                if waiting.answer is None:
+                    self._suspect = True
+                    self._silences += 1
+                    raise LinkUnansweredError(waiting.why or "the host gave no answer in time")
         except NothingSentError as fault:
             raise LinkUnreachableError(str(fault)) from None
         except OSError as fault:
@@ -169,7 +178,7 @@ class HostLink:
             except (OSError, ValueError, BadFrameError, BadMessageError, LinkDownError) as fault:
                 self._mark_down(str(fault) or type(fault).__name__)
                 if connection is not None:
-                    connection.close()
+                    connection.abort()
                 self._rest(failures)
                 failures += connection is None
 
@@ -292,6 +301,9 @@ class HostLink:
             if self._left is connection:
                 return
             self._left = connection
+        if self._pending or self._silences:
+            connection.abort()
+            return
         self._sign_off(connection)
         connection.close()
 

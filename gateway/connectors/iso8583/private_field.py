@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from text_unidecode import unidecode  # type: ignore[import-untyped]
+
 from gateway.connectors.acquirer_message import LINK_PARAMETER, parse_transaction_link
 from gateway.connectors.capabilities import SentParameter
 from gateway.connectors.iso8583.exemptions import NETWORK_BY_BRAND, map_exemption
@@ -220,7 +222,7 @@ def build_repeated_parts(request: AcquirerRequest, network: str) -> RedactedDict
         "exemption": map_exemption(point.exemption, request.network_brand),
         # A reference that does not fit is left out: cut off, it would name another transaction.
         **dict(_read_special_parts(request)),
-        "network": network if len(network) <= MAX_PART_CHARS and replace_unencodable(network) == network else "",
+        "network": network if len(network) <= MAX_PART_CHARS and transliterate(network) == network else "",
         **_resolve_links(request),
     }
     if request.operation != "CD":
@@ -263,8 +265,8 @@ def build_private_parts(request: AcquirerRequest, network: str) -> RedactedDict:
                 "estimated": _map_estimate(request),
                 "cavv": request.cryptogram.reveal() if request.cryptogram is not None else "",
                 "dsTransaction": (given.get("threeDSecure.version", "2")[:1] or "2") + ds if ds else "",
-                "postcode": given.get("billing.postcode", "")[:9],
-                "street": street[:20],
+                "postcode": transliterate(given.get("billing.postcode", ""))[:9],
+                "street": transliterate(street)[:20],
                 "cryptogram": cryptogram.reveal() if cryptogram is not None else "",
                 "tokenRequestor": getattr(means, "requestor", ""),
                 "cvv2": code.reveal() if code is not None else "",
@@ -320,7 +322,7 @@ def _map_finality(request: AcquirerRequest) -> str:
 
 
 def _encodable(parts: Mapping[str, str]) -> RedactedDict:
-    return RedactedDict((name, replace_unencodable(text)) for name, text in parts.items() if text)
+    return RedactedDict((name, written) for name, text in parts.items() if (written := transliterate(text)))
 
 
 def write_private_field(parts: Mapping[str, str]) -> str:
@@ -354,9 +356,18 @@ def mask_private_parts(parts: Mapping[str, str]) -> dict[str, str]:
     return {name: "***" if name in hidden else text for name, text in parts.items()}
 
 
-def replace_unencodable(text: str) -> str:
-    """Replace characters that not every encoding has by question marks."""
-    return "".join(char if " " <= char <= "~" else "?" for char in text)
+def transliterate(text: str) -> str:
+    """The text in the characters that every encoding has: other letters by their like in English, what has none left
+    out. Visa takes no question mark for a letter of a name: https://developers.tabapay.com/docs/bulletins-20250616."""
+    if text.isascii() and text.isprintable():
+        return text
+    return " ".join("".join(map(_transliterate_char, text)).split())
+
+
+def _transliterate_char(char: str) -> str:
+    if " " <= char <= "~":
+        return char
+    return plain if (plain := unidecode(char)).isprintable() and "?" not in plain else " "
 
 
 def split_parts(text: str) -> Iterator[tuple[str, str]]:

@@ -5,19 +5,25 @@ An answer that contradicts itself or the request counts as none: the payment is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import timedelta
+from functools import partial
 from typing import Any, Final
 
 from gateway.connectors.acquirer_message import external_success_code, parse_scheme_reference, parse_transaction_link
 from gateway.connectors.iso8583 import response_codes
 from gateway.connectors.iso8583.iso_request import MESSAGE_KINDS, IsoRequest, OriginalMessage
 from gateway.connectors.iso8583.private_field import mask_private_parts, parse_private_field
-from gateway.connectors.port import AcquirerReply, OutcomeUnknownError
+from gateway.connectors.port import AcquirerReply, NotFoundYetError, OutcomeUnknownError
 from gateway.core.money import Money, currency_number
 from gateway.core.result_codes import TIMEOUT_REVERSED_CODE
 
+MAX_UNDER_WAY: Final = timedelta(seconds=60)
+"""How long a message may be under way after its answer was given up. The network has it for the acquirer's timeout at
+most (connection.py), the rest is the host's."""
 _KEPT: Final = ("4", "7", "11", "15", "37", "38", "39", "41", "44", "49", "54")
+_NUMBERS: Final = ("mti", "7", "11", "37", "41")
 _LONGEST: Final = 120
 _IN_PART: Final = frozenset({"PA", "DB", "RB", "CD"})
 _AVS_PLACE, _CVV_PLACE = 1, 9
@@ -62,7 +68,9 @@ def reply_from_answer(
         "AuthorizationReopened": "true" if reopens else "",
     }
     return AcquirerReply(
-        code=external_success_code() if grants else response_codes.map_declined_code(code, asked.request.network_brand),
+        code=external_success_code()
+        if grants
+        else response_codes.map_declined_code(code, asked.request.network_brand, asked.country),
         approved=granted,
         connector_tx_id=known.text(),
         network_reference=parse_scheme_reference(parts.get("network", "")) if grants else "",
@@ -79,6 +87,37 @@ def reply_from_answer(
         retryable_elsewhere=not grants and code in response_codes.RETRYABLE_CODES,
         reopens_authorization=reopens,
     )
+
+
+def prepare_late_reply(
+    asked: IsoRequest, sent: Mapping[str, Any], take: Callable[[AcquirerReply], None]
+) -> Callable[[Mapping[str, str]], None]:
+    """What maps a late answer to ``asked`` and has it taken. It is kept for long, so nothing of the card is in it; an
+    answer that decides nothing is not taken."""
+    request = asked.request
+    bare = replace(
+        request,
+        brand=request.network_brand,
+        means=None,
+        parameters={},
+        cryptogram=None,
+        party_accounts={},
+        original=request.point_of_service,
+        take_late_answer=None,
+    )
+    about = replace(asked, request=bare, parts={}, addenda={})
+    numbers = {name: sent[name] for name in _NUMBERS if name in sent}
+    return partial(_take_late_answer, about, numbers, take)
+
+
+def _take_late_answer(
+    asked: IsoRequest, sent: Mapping[str, Any], take: Callable[[AcquirerReply], None], answer: Mapping[str, str]
+) -> None:
+    try:
+        reply = reply_from_answer(asked, answer, sent)
+    except OutcomeUnknownError:
+        return
+    take(reply)
 
 
 def _reopens_authorization(asked: IsoRequest) -> bool:
@@ -105,8 +144,14 @@ def _letter(part: str, answer: Mapping[str, str], place: int) -> str:
 
 
 def reply_from_reversal(asked: IsoRequest, answer: Mapping[str, str], sent: Mapping[str, Any]) -> AcquirerReply:
-    """Map the answer to a reversal. Raises OutcomeUnknownError unless it proves that nothing stays booked."""
+    """Map the answer to a reversal. Raises OutcomeUnknownError unless it proves that nothing stays booked:
+    NotFoundYetError where the host does not know a message that may still be under way."""
     code = answer.get("39", "")
+    asked_for = asked.request.asked_for
+    may_arrive = asked_for is not None and asked_for < MAX_UNDER_WAY and not asked.own.auth
+    if code in response_codes.NOT_FOUND_CODES and may_arrive:
+        why = f"the host does not know the message: {code}; it may still be under way"
+        raise NotFoundYetError(why, sent, connector_tx_id=asked.own.text())
     known_already = code == response_codes.DUPLICATE_MESSAGE and asked.terminal.duplicates_done
     if code not in response_codes.REVERSAL_DONE_CODES and not known_already:
         raise OutcomeUnknownError(f"the host did not take it back: {code or 'no response code'}", sent)

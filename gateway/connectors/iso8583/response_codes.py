@@ -13,6 +13,7 @@ from typing import Final
 
 from gateway.connectors.reply_codes import SOFT_DECLINE
 from gateway.core.brands import MASTERCARD_BRANDS
+from gateway.core.strong_authentication import SCA_COUNTRIES
 
 DE39_PARTIAL: Final = "10"
 GRANTING_CODES: Final = frozenset({"00", "08", "10", "11", "16"})
@@ -32,10 +33,12 @@ payout to a card waits for a person."""
 RETRYABLE_CODES: Final = frozenset({"90", "91", "92"})
 """Cut-off in process, issuer or switch inoperative, no route to the issuer: neither judged nor booked. 96 (system
 malfunction) and 06 (error) are not among them: a host that failed half-way may have asked the issuer."""
-REVERSAL_DONE_CODES: Final = frozenset({"00", "25", "76"})
-"""Answers to a reversal that prove nothing is booked: done, no such record, no such message. Not 94, where the account
-does not say otherwise (duplicate: the host knows the reversal, and may have refused it), and not 21 (no action taken),
-which also says that something could not be backed out."""
+NOT_FOUND_CODES: Final = frozenset({"25", "76"})
+"""No such record, no such message: nothing of what is still under way to the host."""
+REVERSAL_DONE_CODES: Final = NOT_FOUND_CODES | {"00"}
+"""Answers to a reversal that prove nothing is booked, once what it reverses can no longer arrive. Not 94, where the
+account does not say otherwise (duplicate: the host knows the reversal, and may have refused it), and not 21 (no action
+taken), which also says that something could not be backed out."""
 REPEAT_CODES: Final = frozenset({"06", "19", "22", "28", "90", "91", "92", "95", "96"})
 """An advice or reversal was not accepted now: not conclusive, so it is repeated."""
 
@@ -138,7 +141,7 @@ _CARTES_BANCAIRES: Final = "Cartes Bancaires, CB2A Autorisation, field 39"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrandResponseCode:
     """A DE39 that means something else with some brands. ``uncertain``: not read in the network's own manual, only in
-    what acquirers publish of it."""
+    what acquirers publish of it; ``only_in``: countries of merchants outside which it means what it does elsewhere."""
 
     brands: tuple[str, ...]
     code: str
@@ -146,12 +149,15 @@ class BrandResponseCode:
     about: str
     source: str
     uncertain: bool = False
+    only_in: frozenset[str] = frozenset()
 
 
 BRAND_RESPONSE_CODES: Final = (
     BrandResponseCode(
-        brands=MASTERCARD_BRANDS, code="65", result=SOFT_DECLINE, about="the cardholder must authenticate",
-        source=_MASTERCARD,
+        brands=MASTERCARD_BRANDS, code="65", result=SOFT_DECLINE,
+        about="the cardholder must authenticate; of merchants outside the EEA and the United Kingdom as elsewhere",
+        source="Mastercard, Authentication Guide for Europe, 3.4; of other regions https://retries.com/codes/65",
+        only_in=SCA_COUNTRIES,
     ),
     BrandResponseCode(
         brands=MASTERCARD_BRANDS, code="70", result="800.100.209", about="contact the issuer", source=_MASTERCARD
@@ -230,6 +236,9 @@ BRAND_RESPONSE_CODES: Final = (
 RESULT_BY_BRAND_AND_DE39: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
     {(brand, row.code): row.result for row in BRAND_RESPONSE_CODES for brand in row.brands}
 )
+_ONLY_IN: Final[Mapping[tuple[str, str], frozenset[str]]] = MappingProxyType(
+    {(brand, row.code): row.only_in for row in BRAND_RESPONSE_CODES for brand in row.brands if row.only_in}
+)
 
 AVS_BY_NETWORK_LETTER: Final[Mapping[str, str]] = MappingProxyType(
     dict.fromkeys("YXDMF", "F") | dict.fromkeys("AB", "A") | dict.fromkeys("ZWP", "Z") | {"N": "N"}
@@ -257,9 +266,12 @@ AMEX_CVV_MATCH: Final = "Y"
 """Source: American Express, quoted by https://developers.tabapay.com/reference/cvv2-response-codes."""
 
 
-def map_declined_code(code: str, brand: str) -> str:
-    """The result code of a DE39 that is no approval."""
-    return RESULT_BY_BRAND_AND_DE39.get((brand, code)) or RESULT_BY_DE39.get(code, UNKNOWN_DECLINE)
+def map_declined_code(code: str, brand: str, country: str = "") -> str:
+    """The result code of a DE39 that is no approval. ``country``: the merchant's, in two letters; '' if not known."""
+    of_brand = RESULT_BY_BRAND_AND_DE39.get((brand, code))
+    if of_brand and country and country not in _ONLY_IN.get((brand, code), (country,)):
+        of_brand = None
+    return of_brand or RESULT_BY_DE39.get(code, UNKNOWN_DECLINE)
 
 
 def map_avs_letter(letter: str, brand: str) -> str:

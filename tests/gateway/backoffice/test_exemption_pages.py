@@ -288,4 +288,4 @@ def test_the_payments_page_says_what_was_asked_and_why(boss: Client, shop: Shop)
 def test_every_exemption_stage_and_reason_has_words() -> None:
     assert set(EXEMPTION_NAMES) == set(Exemption)
     assert set(STAGE_NAMES) == set(ExemptionStage)
-    assert set(STAGE_REASONS) == {"set", "list", "no challenge", "measured", "better", "explored"}
+    assert set(STAGE_REASONS) == {"set", "list", "no claim", "no challenge", "measured", "better", "explored"}

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from gateway.connectors.accounts import claims_exemption
 from gateway.connectors.iso8583.private_field import parse_private_field
+from gateway.connectors.routing import CONNECTORS
 from gateway.core import clock
 from gateway.models import (
     Authentication,
@@ -27,6 +29,7 @@ from gateway.payments.points_of_service import find_point_of_service
 from gateway.threeds.exemption_rules import ExemptionStage, StageChoice
 from gateway.threeds.server_setup import set_server_secret
 from tests.support.acquirers import Killed
+from tests.support.card_api import account_at
 from tests.support.client import Answer, Api
 from tests.support.database import leaves, statements
 from tests.support.fixtures import Shop
@@ -108,6 +111,33 @@ def test_a_capture_repeats_the_exemption_of_its_authorization(shop: Shop, iso_ho
     assert api.follow(answer.id, "CP", "12.00").status == 200
     (capture,) = iso_host.seen("0220")
     assert parse_private_field(capture["48"])["exemption"] == "87"
+
+
+def test_what_the_acquirer_could_not_be_told_is_asked_at_the_authentication(shop: Shop) -> None:
+    """The card API takes an exemption beside a cryptogram only: alone it would be a payment without either."""
+    channel = open_channel(shop, LOW_VALUE)
+    account_at(channel, "http://127.0.0.1:9")
+    answer = buy(shop.api_of(channel), PASS, amount="12.00", testMode="EXTERNAL")
+    assert answer.code == PENDING
+    row = ExemptionRequest.objects.get()
+    assert (row.exemption, row.stage, row.stage_why) == ("LOW_VALUE", "authentication", "no claim")
+    assert Authentication.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("connector", "exemption", "brand", "claims"),
+    [
+        ("stripe", "LOW_VALUE", "VISA", False),
+        ("iso8583", "LOW_VALUE", "VISA", True),
+        ("iso8583", "TRUSTED_MERCHANT", "MASTER", False),
+        ("iso8583", "DELEGATED", "JCB", False),
+        ("simulator", "DELEGATED", "JCB", True),
+    ],
+)
+def test_connectors_say_what_they_claim_without_a_proof(
+    connector: str, exemption: str, brand: str, claims: bool
+) -> None:
+    assert claims_exemption(CONNECTORS[connector], exemption, brand) is claims
 
 
 def test_a_challenge_leaves_a_row_only_for_rules_that_read_it(shop: Shop) -> None:

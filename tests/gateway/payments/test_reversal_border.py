@@ -39,7 +39,7 @@ def test_a_debit_is_reversed_within_a_day(shop: Shop, kind: str) -> None:
 
 def test_a_payout_to_a_card_is_not_reversed(shop: Shop) -> None:
     """Visa's original credits and Mastercard's payment transactions are final; a funding of one is reversed."""
-    sent = {"transactionBai": "AA", "transactionTti": "C07", "recipient__country": "DEU"}
+    sent = {"transactionBai": "AA", "transactionTti": "C07", "recipient__country": "DEU", "sender__name": "Shop"}
     simulated = shop.api.pay(paymentType="CD", transactionProcessingCode="PAYMENT", **sent).id
     assert shop.api.follow(simulated, "RV").code == OK, "no network is asked by the simulator: Part A, CD and RV"
     paid = shop.api.pay(paymentType="CD", transactionProcessingCode="PAYMENT", **sent).id

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from gateway.connectors.point_of_service import build_point_of_service
 from gateway.core.money import Money
+from gateway.core.strong_authentication import SCA_COUNTRIES
 from gateway.threeds.exemption_rules import (
     EXEMPTION_PARAMETERS,
     MIN_STAGE_PAYMENTS,
-    SCA_COUNTRIES,
     CardCount,
     Exemption,
     ExemptionFacts,
@@ -232,6 +232,8 @@ def test_the_issuers_list_is_asked_for_where_the_issuer_looks_it_up() -> None:
     choice = choose_stage(rules, Exemption.TRUSTED_MERCHANT, UUID(int=1), {}, steps_up=True)
     assert choice.stage is AUTHENTICATION
     assert choose_stage(rules, Exemption.LOW_VALUE, UUID(int=1), {}, steps_up=False).stage is AUTHORIZATION
+    untold = choose_stage(rules, Exemption.LOW_VALUE, UUID(int=1), {}, steps_up=True, is_claimed=False)
+    assert (untold.stage, untold.why) == (AUTHENTICATION, "no claim")
 
 
 @pytest.mark.parametrize("rate", ["1.00", "1.15", "1.30"])

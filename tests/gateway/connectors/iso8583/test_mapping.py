@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -27,7 +27,7 @@ from gateway.connectors.iso8583.iso_request import (
     build_rrn,
 )
 from gateway.connectors.iso8583.mapping import build_iso_message, build_message_key, mask_iso_message
-from gateway.connectors.iso8583.replies import reply_from_answer, reply_from_reversal
+from gateway.connectors.iso8583.replies import prepare_late_reply, reply_from_answer, reply_from_reversal
 from gateway.connectors.iso8583.terminal import (
     ISO8583_SETTINGS,
     Terminal,
@@ -38,7 +38,14 @@ from gateway.connectors.iso8583.terminal import (
 )
 from gateway.connectors.means import Card, TokenAccount
 from gateway.connectors.point_of_service import build_point_of_service
-from gateway.connectors.port import AcquirerRequest, ConnectorAccount, NotFoundAtAcquirer, OutcomeUnknownError
+from gateway.connectors.port import (
+    AcquirerReply,
+    AcquirerRequest,
+    ConnectorAccount,
+    NotFoundAtAcquirer,
+    NotFoundYetError,
+    OutcomeUnknownError,
+)
 from gateway.core import result_codes
 from gateway.core.money import CURRENCY_CODES, Money, currency_exponent
 from gateway.core.secret import Secret
@@ -470,12 +477,109 @@ def test_a_reversal_is_done_when_nothing_stands(code: str) -> None:
     assert reply_from_reversal(put, {"t": "0430", "39": code}, {}).code == "900.100.301"
 
 
+@pytest.mark.parametrize(
+    ("asked_for", "auth", "proves"), [(0, "", False), (59, "", False), (60, "", True), (0, "A1", True)]
+)
+def test_what_a_host_does_not_know_may_still_be_under_way(asked_for: int, auth: str, proves: bool) -> None:
+    """25 says that no record was found. What was answered has arrived, and after a minute nothing arrives any more."""
+    known = replace(build_iso_request(request(), TERMINAL).own, auth=auth).text()
+    asked = request(known_transaction_id=known, asked_for=timedelta(seconds=asked_for))
+    put = build_iso_request(asked, TERMINAL, void=True)
+    if proves:
+        assert reply_from_reversal(put, {"t": "0430", "39": "25"}, {}).code == "900.100.301"
+        return
+    with pytest.raises(NotFoundYetError) as not_yet:
+        reply_from_reversal(put, {"t": "0430", "39": "25"}, {})
+    assert not_yet.value.connector_tx_id == known
+
+
+def test_what_waits_for_a_late_answer_knows_no_card() -> None:
+    """It waits in memory for as long as its link lives."""
+    asked = build_iso_request(request(cryptogram=Secret("AAACAgSRBklmQCFgMpEGAAAAAAA=")), TERMINAL)
+    taken: list[AcquirerReply] = []
+    late = prepare_late_reply(asked, {"mti": "0200", "2": "420000******0000"}, taken.append)
+    kept, sent, _ = late.args  # type: ignore[attr-defined]
+    assert (kept.request.means, kept.request.cryptogram, dict(kept.request.parameters)) == (None, None, {})
+    assert (kept.parts, kept.addenda, sent) == ({}, {}, {"mti": "0200"})
+    for code in ("68", "", "00"):
+        late({"t": "0210", "39": code, "38": "A12345"})
+    (reply,) = taken
+    known = OriginalMessage.parse(reply.connector_tx_id)
+    assert known is not None
+    assert (reply.approved, known.auth) == (asked.request.money, "A12345")
+
+
 @pytest.mark.parametrize("code", ["05", "12", "21", "68", "91", "96", ""])
 def test_any_other_answer_to_a_reversal_is_no_word(code: str) -> None:
     """Nothing declined without evidence."""
     put = build_iso_request(request(), TERMINAL, void=True)
     with pytest.raises(OutcomeUnknownError):
         reply_from_reversal(put, {"t": "0430", "39": code}, {})
+
+
+@pytest.mark.parametrize(
+    ("account", "sent", "code"),
+    [
+        ("DE", "", "300.100.100"),
+        ("", "GB", "300.100.100"),
+        ("", "", "300.100.100"),
+        ("US", "", "800.100.163"),
+        ("DE", "BR", "800.100.163"),
+    ],
+)
+def test_mastercards_65_asks_for_an_authentication_in_europe_alone(account: str, sent: str, code: str) -> None:
+    """Elsewhere it is a card that was used too often, which no challenge helps. Unknown: the payment may be saved."""
+    asked = request(brand="MASTER", parameters={"merchant.country": sent} if sent else {})
+    put = build_iso_request(asked, replace(TERMINAL, country=account))
+    assert reply_from_answer(put, {"t": "0210", "39": "65"}, {}).code == code
+    visa = build_iso_request(request(), replace(TERMINAL, country=account))
+    assert reply_from_answer(visa, {"t": "0210", "39": "65"}, {}).code == "800.100.163"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("Müller/Straße 1", "Muller/Strasse 1"),
+        ("Łukasz Żółć", "Lukasz Zolc"),
+        ("Ольга Кузнецова", "Ol'ga Kuznetsova"),
+        ("Zoë  O'Neil", "Zoe O'Neil"),
+        ("王小明", "Wang Xiao Ming"),
+        ("What? ¿Qué?", "What? Que?"),
+        ("a\nb\x7f", "a b"),
+        ("😀", ""),
+        ("plain  text", "plain  text"),
+    ],
+)
+def test_letters_are_told_by_their_like(text: str, told: str) -> None:
+    """Visa, Visa Direct: a name in English letters; a question mark is none."""
+    assert private_field.transliterate(text) == told
+
+
+@given(st.text(max_size=30))
+def test_no_letter_becomes_a_question_mark(text: str) -> None:
+    told = private_field.transliterate(text)
+    assert told.isascii()
+    assert told.isprintable()
+    assert "?" in text or "?" not in told
+
+
+def test_names_and_addresses_are_told_in_letters_that_a_host_has() -> None:
+    parameters = {
+        "transactionProcessingCode": "FUNDING", "transactionBai": "AA", "recipient.givenName": "Jürgen",
+        "recipient.surname": "Łuczak", "sender.city": "Ærøskøbing", "descriptor": "Müller & Söhne",
+        "billing.street1": "Weißstraßengäßchen", "billing.houseNumber1": "17",
+    }  # fmt: skip
+    asked = request(parameters=parameters)
+    message, put = written(asked), build_iso_request(asked, TERMINAL)
+    assert put.addenda["104"]["recipient.givenName"] == "Jurgen"
+    assert (put.addenda["104"]["recipient.surname"], put.addenda["104"]["sender.city"]) == ("Luczak", "AEroskobing")
+    assert message["43"].startswith("Muller & Sohne")
+    assert put.parts["street"] == "Weissstrassengassche"
+    for name in ("recipient.surname", "sender.givenName"):
+        with pytest.raises(UnsendableRequestError, match=f"{name} has no letter"):
+            build_iso_request(request(parameters={**parameters, name: "😀"}), TERMINAL)
+    without_city = build_iso_request(request(parameters={**parameters, "sender.city": "😀"}), TERMINAL)
+    assert "sender.city" not in without_city.addenda["104"]
 
 
 def test_the_letters_of_the_address_check_and_the_security_code() -> None:

@@ -25,7 +25,7 @@ from tests.support.office import person, signed_in
 from tests.support.recovery import recover_after
 
 OK = "000.100.112"
-SENT = {"transactionBai": "AA", "recipient__country": "DEU"}
+SENT = {"transactionBai": "AA", "recipient__country": "DEU", "sender__name": "Example Shop"}
 DAY = 24 * 3600
 
 

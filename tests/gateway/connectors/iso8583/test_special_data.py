@@ -28,6 +28,7 @@ FUNDING = {
     "recipient.accountNumber": "0011223344",
 }  # fmt: skip
 PAYOUT = FUNDING | {"transactionProcessingCode": "PAYMENT", "transactionTti": "C07"}
+NOBODY: dict[str, Any] = {"recipient.givenName": None, "recipient.surname": None}
 FACILITATOR = {"merchant.payFacId": "12345678", "merchant.isoId": "87654321", "merchant.submerchantId": "SUB-1"}
 CART = {
     "cart.items[0].name": "Blue mug", "cart.items[0].commodityCode": "50202306", "cart.items[0].quantity": "2",
@@ -165,6 +166,34 @@ def test_what_the_host_cannot_be_told_is_refused_before_it_is_asked(
     answer = pay(shop, **FUNDING | changes)
     assert (answer.status, answer.code, refused_names(answer)) == (400, code, names)
     assert (Payment.objects.count(), [one for one in host.log if one["t"] != "0800"]) == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("number", "kind", "changes", "names"),
+    [
+        (MASTER, "DB", NOBODY, ["recipient.givenName", "recipient.surname"]),
+        (VISA, "DB", NOBODY, []),
+        (VISA, "DB", {"sender.name": None}, ["sender.givenName", "sender.surname"]),
+        (MASTER, "DB", {"sender.name": None}, []),
+        (VISA, "DB", {"sender.name": None, "sender.givenName": "Jane", "sender.surname": "Jones"}, []),
+        (VISA, "DB", {"recipient.surname": None}, ["recipient.surname"]),
+        (VISA, "CD", {"sender.givenName": "Jane"}, ["sender.surname"]),
+        (VISA, "CD", {"sender.name": None}, ["sender.givenName", "sender.surname"]),
+        (VISA, "CD", {"sender.name": None, "transactionBai": "FD"}, []),
+        (MASTER, "CD", {"sender.name": None}, ["sender.givenName", "sender.surname"]),
+        (MASTER, "CD", NOBODY, []),
+        (MASTER, "CD", {"transactionTti": "C53", **NOBODY}, ["recipient.givenName", "recipient.surname"]),
+    ],
+)  # fmt: skip
+def test_a_transfer_has_the_names_that_its_network_demands(
+    shop: Shop, host: IsoHost, number: str, kind: str, changes: dict[str, Any], names: list[str]
+) -> None:
+    answer = pay(shop, number, paymentType=kind, **(FUNDING if kind == "DB" else PAYOUT) | changes)
+    if not names:
+        assert answer.code == OK
+        return
+    assert (answer.status, answer.code, refused_names(answer)) == (400, "200.300.404", names)
+    assert not host.seen("0200")
 
 
 def test_a_brand_whose_network_has_no_transfers_is_refused(shop: Shop, host: IsoHost) -> None:

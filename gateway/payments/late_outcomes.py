@@ -1,0 +1,135 @@
+"""Outcomes that come after recovery has begun to ask: of a slow worker, and of answers that nobody waited for.
+
+What the acquirer says is never dropped: a payment in doubt gets its outcome, unless a void of it may be under way; an
+approval beside a void, or of a declined payment, is voided by what it said. Source: docs/decisions/0148.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final
+from uuid import UUID
+
+import structlog
+from django.db import transaction
+
+from gateway.connectors.port import AcquirerReply
+from gateway.core import clock
+from gateway.core.result_codes import OUTCOME_UNKNOWN_CODE
+from gateway.models import OpenPayment, Payment, Status
+from gateway.payments import risk_screening, store
+from gateway.payments.outcomes import Approved, Booked, Declined, OutcomeUnknown, PaymentOutcome, outcome_from_reply
+from gateway.payments.payment_request import RequestTrace
+from gateway.payments.reversal_border import is_card_payout
+from gateway.payments.states import PaymentTransitionError
+from gateway.payments.stored_answer import PrivateFacts
+from gateway.risk.evaluation import RiskOutcome, RiskVerdict
+
+NO_FACTS: Final = PrivateFacts()
+
+log = structlog.get_logger(__name__)
+
+
+def take_late_answer(ident: UUID, asked: Mapping[str, Any], reply: AcquirerReply) -> None:
+    """Record an acquirer's answer that came after its payment's worker had given up. ``asked``: the columns of the
+    attempt that it answers (:func:`gateway.payments.store.get_attempt_columns`)."""
+    payment = Payment.objects.select_related("merchant", "channel").get(pk=ident)
+    outcome = outcome_from_reply(reply, at=clock.merchant_now(payment.merchant))
+    log.warning("late_answer", payment=ident.hex, outcome=str(outcome.event), status=payment.status)
+    verdict = risk_screening.evaluate_approval(payment, reply)
+    if isinstance(outcome, Approved) and verdict.outcome is RiskOutcome.DECLINE:
+        _begin_giving_back(payment, outcome, verdict, asked)
+        return
+    complete = partial(store.complete_payment, payment, outcome)
+    record_late_outcome(payment, outcome, complete, asked=asked, trace=None)
+
+
+def record_late_outcome(
+    payment: Payment,
+    outcome: PaymentOutcome,
+    complete: Callable[[], None],
+    *,
+    asked: Mapping[str, Any],
+    trace: RequestTrace | None,
+) -> None:
+    """Record the outcome of a payment that recovery may have completed, or may be asking about. ``complete``: completes
+    it by the outcome."""
+    if _complete_during_recovery(payment, outcome, complete):
+        return
+    if isinstance(outcome, Approved):
+        if payment.status == Status.DECLINED:
+            # The acquirer has moved money for a payment that the merchant knows as declined.
+            log.error("approved_after_decline", payment=payment.id.hex, connector=asked["connector"])
+        if not is_card_payout(payment):
+            if _have_voided(payment, outcome, asked=asked, trace=trace):
+                return
+        elif payment.status == Status.DECLINED:
+            # A person said that it was not paid. It was, and nothing takes it back.
+            try:
+                booked = Booked(reply=outcome.reply, at=outcome.at, duration_ms=outcome.duration_ms)
+                store.complete_payment(payment, booked, trace=trace)
+                return
+            except PaymentTransitionError:
+                payment.refresh_from_db()
+    store.record_exchange(
+        payment,
+        "submit",
+        outcome.reply.sent,
+        outcome.reply.received,
+        at=outcome.at,
+        duration_ms=outcome.duration_ms,
+        trace=trace,
+        connector=asked["connector"],
+    )
+
+
+def _begin_giving_back(payment: Payment, outcome: Approved, verdict: RiskVerdict, asked: Mapping[str, Any]) -> None:
+    """Have a late approval voided that the rule set or the channel refuses: the payment becomes that decline."""
+    if payment.status == Status.STARTED:
+        try:
+            unknown = AcquirerReply(code=OUTCOME_UNKNOWN_CODE)
+            store.complete_payment(payment, OutcomeUnknown(reply=unknown, at=outcome.at))
+        except PaymentTransitionError:
+            payment.refresh_from_db()  # its worker has just done so
+    refused = PrivateFacts(
+        refused_code=verdict.code, refused_details=risk_screening.describe_refusal(outcome.reply, verdict)
+    )
+    if not _have_voided(payment, outcome, asked=asked, trace=None, refused=refused):
+        log.error("late_approval_not_kept", payment=payment.id.hex, status=payment.status)
+
+
+def _have_voided(
+    payment: Payment,
+    outcome: Approved,
+    *,
+    asked: Mapping[str, Any],
+    trace: RequestTrace | None,
+    refused: PrivateFacts = NO_FACTS,
+) -> bool:
+    """Keep a late approval of a payment in doubt, or declined, for its void. False for any other payment."""
+    while payment.status in (Status.IN_DOUBT, Status.DECLINED):
+        if store.record_late_approval(payment, outcome, asked=asked, trace=trace, refused=refused):
+            return True
+        payment.refresh_from_db()
+    return False
+
+
+def _complete_during_recovery(payment: Payment, outcome: PaymentOutcome, complete: Callable[[], None]) -> bool:
+    """Complete a payment that recovery inquires about, unless recovery has begun to void it: a void under way would
+    undo an approval written now. The lock on the OpenPayment row, which recovery marks before a void, decides which of
+    the two is first. False when recovery was."""
+    with transaction.atomic():
+        # The same lock order as in store.complete_payment: the payment, then its OpenPayment row.
+        Payment.objects.select_for_update().only("id").get(pk=payment.pk)
+        open_payment = OpenPayment.objects.select_for_update().filter(pk=payment.pk).first()
+        # Nothing is sent to void a payout to a card (docs/decisions/0152), so nothing is under way there.
+        is_voided = open_payment is not None and open_payment.void_attempted and not is_card_payout(payment)
+        if is_voided and not isinstance(outcome, Declined):
+            return False
+        try:
+            complete()
+        except PaymentTransitionError:
+            payment.refresh_from_db()
+            return False
+    return True

@@ -1,0 +1,204 @@
+"""Answers of a host that come after the question was given up. Source: docs/decisions/0148."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from django.core.management import call_command
+from django.db import OperationalError
+
+from gateway.access import audit_log
+from gateway.configuration.apply import apply_configuration, find_configuration_target
+from gateway.connectors.iso8583 import late_answers
+from gateway.models import AcquirerExchange, Notification, OpenPayment, Payment
+from gateway.payments import store
+from tests.support.fixtures import Shop
+from tests.support.iso_host import IsoHost, account_at_host
+from tests.support.recovery import recover_after
+
+OK = "000.100.112"
+REVERSED = "900.100.301"
+PAYOUT = {
+    "transactionProcessingCode": "PAYMENT", "transactionBai": "AA", "recipient__country": "DEU",
+    "sender__name": "Example Shop",
+}  # fmt: skip
+LINK = "Z0fE_2qV-3pWft4vHt7Ki6"
+
+
+@pytest.fixture
+def host(iso_host: IsoHost, committed: Shop) -> IsoHost:
+    account_at_host(committed.channel, iso_host)
+    return iso_host
+
+
+def pay(shop: Shop, kind: str = "DB", **more: str) -> str:
+    return shop.api.pay(testMode="EXTERNAL", paymentType=kind, **more).id
+
+
+def status(payment: str) -> tuple[str, str]:
+    row = Payment.objects.get(pk=payment)
+    return row.status, row.result_code
+
+
+def until_taken(host: IsoHost, payment: str) -> None:
+    submits = AcquirerExchange.objects.filter(payment=payment, kind="submit")
+    host.wait(lambda: submits.count() == 2, "the late answer")
+
+
+def last_submit(payment: str) -> AcquirerExchange:
+    return AcquirerExchange.objects.filter(payment=payment, kind="submit").latest("id")
+
+
+def ask_until_settled(payment: str) -> int:
+    """How often recovery asks before the payment is neither in doubt nor open."""
+    for times in range(1, 20):
+        recover_after(120)
+        if not OpenPayment.objects.filter(pk=payment).exists():
+            return times
+    raise AssertionError("never settled")
+
+
+@pytest.mark.parametrize(("de39", "end"), [("00", ("APPROVED", OK)), ("05", ("DECLINED", "800.100.152"))])
+def test_a_late_answer_to_a_payout_decides_it(committed: Shop, host: IsoHost, de39: str, end: tuple[str, str]) -> None:
+    """Nothing is sent after its silence, so nothing else would tell what became of it."""
+    host.next("0200", "held", de39=de39)
+    paid = pay(committed, "CD", **PAYOUT)
+    recover_after(120)
+    assert status(paid)[0] == "IN_DOUBT"
+    told = Notification.objects.filter(payment_id=paid).count()
+    host.release()
+    host.wait(lambda: status(paid) == end, "the outcome")
+    until_taken(host, paid)
+    assert not OpenPayment.objects.exists()
+    assert Notification.objects.filter(payment_id=paid).count() == told + 1
+    assert len(host.seen("0200")) == 1
+    assert not [*host.seen("0420"), *host.seen("0421")]
+    assert last_submit(paid).received["39"] == de39
+
+
+def test_a_payout_that_a_person_called_not_paid_is_paid_when_its_approval_comes(committed: Shop, host: IsoHost) -> None:
+    host.next("0200", "held")
+    paid = pay(committed, "CD", **PAYOUT)
+    recover_after(120)
+    call_command("decide_payout", paid, "--not-paid")
+    host.release()
+    host.wait(lambda: status(paid) == ("APPROVED", OK), "the approval")
+    until_taken(host, paid)
+
+
+@pytest.mark.parametrize("kind", ["DB", "PA"])
+def test_a_late_approval_counts_while_nothing_was_taken_back(committed: Shop, host: IsoHost, kind: str) -> None:
+    host.next("0100" if kind == "PA" else "0200", "held")
+    paid = pay(committed, kind)
+    assert status(paid)[0] == "IN_DOUBT"
+    host.release()
+    host.wait(lambda: status(paid) == ("APPROVED", OK), "the approval")
+    until_taken(host, paid)
+    assert recover_after(120).claimed == 0
+    assert Payment.objects.get(pk=paid).connector_tx_id.find(f"A{host.of(paid).answer['11'][:5]}") > 0
+
+
+def test_a_late_approval_of_a_refund_counts(committed: Shop, host: IsoHost) -> None:
+    paid = pay(committed)
+    host.next("0200", "held")
+    back = committed.api.follow(paid, "RF", "92.00").id
+    host.release()
+    host.wait(lambda: status(back) == ("APPROVED", OK), "the approval")
+    until_taken(host, back)
+
+
+@pytest.mark.parametrize("code", ["25", "76"])
+def test_a_host_that_does_not_know_a_message_yet_is_asked_again_by_another_reversal(
+    committed: Shop, host: IsoHost, code: str
+) -> None:
+    """The request waits in a connection; the host answers the reversal that overtook it, forgets it, and approves."""
+    host.forgets = True
+    host.next("0200", "stalled")
+    paid = pay(committed)
+    host.next("0420", de39=code)
+    recover_after(120)
+    assert status(paid)[0] == "IN_DOUBT"
+    host.release()
+    until_taken(host, paid)
+    assert status(paid)[0] == "IN_DOUBT"
+    ask_until_settled(paid)
+    first, second = host.seen("0420")
+    assert (first["90"], "38" in first) == (second["90"], False)
+    assert second["38"] == host.of(paid).answer["38"]
+    assert len({host.seen("0200")[0]["11"], first["11"], second["11"]}) == 3
+    assert not host.seen("0421")
+    assert (status(paid), host.of(paid).left) == (("DECLINED", REVERSED), 0)
+
+
+def test_what_a_host_does_not_know_for_a_minute_is_declined(committed: Shop, host: IsoHost) -> None:
+    """Nothing of it can be under way any more."""
+    host.next("0200", "lost", arrives=False)
+    paid = pay(committed)
+    times = ask_until_settled(paid)
+    assert status(paid) == ("DECLINED", REVERSED)
+    asked = host.seen("0420")
+    assert (times, len(asked), len({message["11"] for message in asked})) == (7, 7, 7)
+
+
+def test_a_reversal_without_an_answer_is_still_repeated_by_its_number(committed: Shop, host: IsoHost) -> None:
+    host.next("0200", "lost")
+    host.next("0420", "lost")
+    paid = pay(committed)
+    assert ask_until_settled(paid) == 2
+    assert host.seen("0420")[0]["11"] == host.seen("0421")[0]["11"]
+
+
+def test_an_approval_that_comes_after_the_decline_is_taken_back_by_its_code(committed: Shop, host: IsoHost) -> None:
+    """The host keeps a request longer than any connection could."""
+    host.forgets = True
+    host.next("0200", "stalled")
+    host.answers = {"48": f"6422{LINK}"}
+    paid = pay(committed, paymentBrand="MASTER", card__number="5454545454545454")
+    ask_until_settled(paid)
+    assert status(paid) == ("DECLINED", REVERSED)
+    before = len(host.seen("0420"))
+    host.release()
+    until_taken(host, paid)
+    assert OpenPayment.objects.filter(pk=paid).exists()
+    ask_until_settled(paid)
+    last = host.seen("0420")[-1]
+    assert (len(host.seen("0420")), last["38"]) == (before + 1, host.of(paid).answer["38"])
+    assert f"6422{LINK}" in last["48"]
+    assert (status(paid), host.of(paid).left) == (("DECLINED", REVERSED), 0)
+
+
+def test_a_late_approval_that_the_rule_set_refuses_is_taken_back(committed: Shop, host: IsoHost) -> None:
+    target = find_configuration_target(committed.channel.id)
+    assert target is not None
+    risk = {"set": "SET", "sets": [{"key": "SET", "avs": {"N": "decline"}, "start": 5}]}
+    apply_configuration(target, {"risk": risk}, by=audit_log.COMMAND_LINE_ACTOR)
+    host.answers = {"44": " N"}
+    host.next("0200", "held")
+    paid = pay(committed)
+    host.release()
+    until_taken(host, paid)
+    assert status(paid)[0] == "IN_DOUBT"
+    ask_until_settled(paid)
+    assert status(paid)[0] == "DECLINED"
+    (void,) = host.seen("0420")
+    assert (void["38"], void["39"]) == (host.of(paid).answer["38"], "34")
+    assert "reversed" in committed.api.read(paid).body["resultDetails"]["RiskReason"]
+
+
+def test_a_late_answer_waits_for_the_database(committed: Shop, host: IsoHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    failures = iter((OperationalError("down"), OperationalError("down")))
+    complete: Callable[..., None] = store.complete_payment
+
+    def fail_first(*each: object, **named: object) -> None:
+        if (fault := next(failures, None)) is not None:
+            raise fault
+        complete(*each, **named)
+
+    host.next("0200", "held")
+    paid = pay(committed)
+    monkeypatch.setattr(late_answers, "LATE_ANSWER_PAUSES_S", (0.0, 0.0))
+    monkeypatch.setattr(store, "complete_payment", fail_first)
+    host.release()
+    host.wait(lambda: status(paid) == ("APPROVED", OK), "the approval")
+    until_taken(host, paid)
