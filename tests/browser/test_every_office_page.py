@@ -114,6 +114,11 @@ FIND_CUT: Final = """() => {
       if (across > 1 && down > 4) found.add(`cells of "${row.textContent.trim().slice(0, 40)}" lie upon one another`);
     }));
   }
+  // A table on a phone stands below one another, or is narrow enough: nobody knows that there is more beside it.
+  for (const box of wide < 640 ? document.querySelectorAll(".ck-scroll, .th-scroll") : []) {
+    const over = box.scrollWidth - box.clientWidth;
+    if (over > 1 && box.checkVisibility(shown)) found.add(`"${box.textContent.trim().slice(0, 40)}" scrolls aside`);
+  }
   for (const button of document.querySelectorAll("button, input, select, a.ck-button, a.th-button")) {
     const box = button.getBoundingClientRect();
     if (!box.width || !button.checkVisibility(shown) || box.right <= wide + 1) continue;

@@ -142,7 +142,10 @@ class TestClockForm(forms.Form):
     """Moves a merchant's clock by a span."""
 
     merchant = forms.ModelChoiceField(
-        label=gettext_lazy("Merchant"), queryset=Merchant.objects.none(), widget=UnfoldAdminSelectWidget()
+        label=gettext_lazy("Merchant"),
+        queryset=Merchant.objects.none(),
+        empty_label=gettext_lazy("choose"),
+        widget=UnfoldAdminSelectWidget(),
     )
     number = forms.IntegerField(
         label=gettext_lazy("Move on by"),

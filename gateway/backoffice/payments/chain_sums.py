@@ -70,13 +70,15 @@ def describe_authorization(chain: Chain, at: datetime) -> list[tuple[str, str]]:
 
 def summarize_chain(chain: Chain, at: datetime | None = None) -> list[ChainSum]:
     """Sums of a chain: authorized, captured, refunded, voided, charged back, and what is still possible at ``at``. What
-    came back from the shopper's bank is in none."""
+    came back from the shopper's bank is in none. None at all while the first payment is in doubt."""
     done = [member for member in chain.members if member.status == Status.APPROVED and member.returned_at is None]
 
     def of(*types: str) -> Decimal:
         return sums.sum_payment_amounts(member for member in done if member.payment_type in types)
 
     first = chain.first
+    if first.status == Status.IN_DOUBT:
+        return []  # zeros would say that no money moved
     granted = first.status == Status.APPROVED
     found: list[ChainSum] = []
     if first.payment_type == "PA":

@@ -221,11 +221,11 @@ def test_what_a_follow_up_kept_is_shown_in_words(shop: Shop, language: str, rows
     manager.post("/admin/language", {"language": language, "next": "/admin/"})
     page = manager.get(f"/admin/gateway/auditentry/{entry.pk}/change/").content.decode()
     translation.activate("en")
-    table = page[page.index('<table class="th-facts">') :]
+    table = page[page.index('<table class="th-facts th-rows">') :]
     shown = {
         unescape(name): unescape(after if after != "–" else before)
         for name, before, after in re.findall(
-            r'<th scope="row">([^<]+)</th><td><pre>([^<]*)</pre></td><td><pre>([^<]*)</pre></td>', table
+            r'<th scope="row">([^<]+)</th><td[^>]*><pre>([^<]*)</pre></td><td[^>]*><pre>([^<]*)</pre></td>', table
         )
     }
     assert {name: shown.get(name) for name, _value in rows} == dict(rows)
@@ -238,7 +238,8 @@ def test_columns_of_a_change_are_called_as_on_their_form(shop: Shop) -> None:
     entry = AuditEntry.objects.get(subject="channel")
     client = signed_in(person("max", Role.MANAGER, shop.merchant))
     page = client.get(f"/admin/gateway/auditentry/{entry.pk}/change/").content.decode()
-    assert '<th scope="row">Active</th><td><pre>Yes</pre></td><td><pre>No</pre></td>' in page
+    changed = '<td data-label="Before"><pre>Yes</pre></td><td data-label="After"><pre>No</pre></td>'
+    assert f'<th scope="row">Active</th>{changed}' in page
 
 
 @pytest.mark.django_db
@@ -264,6 +265,7 @@ def test_values_of_a_change_are_written_as_on_other_pages(
     client.post("/admin/account/", {"act": "zone", "zone": zone})
     client.post("/admin/language", {"language": language, "next": "/admin/"})
     page = unescape(client.get(f"/admin/gateway/auditentry/{entry.pk}/change/").content.decode())
+    page = re.sub("<td data-label=[^>]+>", "<td>", page)
     translation.activate("en")
     for name, words in rows:
         shown = f'<th scope="row">{name}</th><td><pre>–</pre></td><td><pre>{words.format(merchant=ident)}</pre></td>'

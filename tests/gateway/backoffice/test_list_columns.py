@@ -10,12 +10,15 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from django.apps import apps
 from django.contrib import admin
+from django.contrib.auth.models import User
 from django.test import Client
+from django.utils import translation
 
 from chargebacks import ledger
 from gateway.backoffice.kit import keyset
 from gateway.backoffice.kit.base import BackofficePage
-from gateway.models import SavedView
+from gateway.backoffice.payments.payment_columns import describe_decline
+from gateway.models import Authentication, Payment, Registration, SavedView
 from reporting.models import ClearingInstitute
 from tests.gateway.backoffice.test_rights import furnish
 from tests.support import settlement
@@ -149,3 +152,31 @@ def test_settlement_lines_are_put_in_order_and_findings_are_not(
     findings = client.get("/admin/reporting/settlementrecord/", {"list": "findings", "order": "-amount"})
     assert findings.status_code == 200
     assert not any(each.get("address") for each in findings.context["table"]["head"])
+
+
+def test_a_declined_payment_is_not_said_to_be_declined_twice() -> None:
+    """Found in use: "Declined", and beside it "Declined: amount is over the available credit"."""
+    row = Payment(status="DECLINED", result_code="800.100.155")
+    shown = {"en": "amount is over the available credit", "de": "Betrag übersteigt den verfügbaren Rahmen"}
+    shown["fr"] = "le montant dépasse le crédit disponible"
+    for language, words in shown.items():
+        with translation.override(language):
+            assert describe_decline(row) == words
+    assert describe_decline(Payment(status="DECLINED", result_code="100.396.101")) == "Shopper cancelled"
+    assert describe_decline(Payment(status="APPROVED", result_code="000.100.110")) == ""
+
+
+def test_pages_name_what_they_show_in_words_and_link_payments(furnished: Shop) -> None:
+    """Found in pictures: PA, DB, CD to choose from, expiryMonth and last4Digits, a payment that was an id alone."""
+    boss = signed_in(User.objects.create_superuser("root"))
+    rule = boss.get("/admin/gateway/routingrule/add/").content.decode()
+    assert all(name in rule for name in ("PA: Preauthorization", "RG: Registration"))
+    stored = Registration.objects.filter(details__card__isnull=False).first()
+    assert stored is not None
+    page = boss.get(f"/admin/gateway/registration/{stored.pk}/change/").content.decode()
+    assert "<dt>Expiry month</dt>" in page
+    assert "last4Digits" not in page
+    proved = Authentication.objects.exclude(payment=None).first()
+    assert proved is not None
+    page = boss.get(f"/admin/gateway/authentication/{proved.pk}/change/").content.decode()
+    assert f'href="/admin/gateway/payment/{proved.payment}/change/"' in page

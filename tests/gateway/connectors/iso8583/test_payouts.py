@@ -72,6 +72,7 @@ def test_the_page_of_a_payout_in_doubt_does_not_say_that_the_acquirer_is_asked(s
     found = build_payment_story(Payment.objects.select_related("merchant", "channel").get(pk=paid))
     assert found.why.money == "Whether the money was paid out is not known: a person has to ask the acquirer."
     assert "until a person has asked" in found.why.happened
+    assert found.sums == [], "a sum of 0.00 would say that nothing was paid out"
     assert "Do not pay out again" in found.why.todo
     titles = [moment.title for moment in found.moments]
     assert "iso8583 is asked by a person: nothing was sent" in titles
