@@ -13,8 +13,9 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from django.db import transaction
 
-from gateway.connectors.port import AcquirerReply
+from gateway.connectors.port import AcquirerReply, Redirect
 from gateway.core import clock, identifiers
 from gateway.core.money import Money
 from gateway.models import (
@@ -24,15 +25,17 @@ from gateway.models import (
     OpenPayment,
     Payment,
     PaymentEvent,
+    PaymentToken,
     RequestLog,
     Status,
 )
 from gateway.payments import store
 from gateway.payments.idempotency import IdempotencyClaim, parse_idempotency_claim
-from gateway.payments.outcomes import Approved, Declined
+from gateway.payments.outcomes import Approved, Declined, Suspended
 from gateway.payments.payment_request import IdempotencyContext
+from gateway.payments.side_effects import CompletionEffects
 from gateway.payments.states import PaymentTransitionError
-from tests.gateway.payments.test_store import begun, trace
+from tests.gateway.payments.test_store import begun, record_only, trace
 from tests.support.database import others_stay, read_rows
 from tests.support.fixtures import Shop
 
@@ -236,6 +239,8 @@ def test_a_beginning_raises_its_parents_counter_and_asks_about_risk(shop: Shop, 
     assert (again(parent).follow_ups, again(other).follow_ups, len(written)) == (5, 4, 1)
     assert plan.calls == (["read"] if refusal else [("begin", payment.id), "read"])
     assert OpenPayment.objects.filter(pk=payment.pk).exists() is (not refusal)
+    logged = RequestLog.objects.values_list("result_code", "payment")
+    assert list(logged) == [(NO_FUNDS, payment.pk)] * bool(refusal)
 
 
 def context(key: str = "key-1") -> IdempotencyContext:
@@ -360,3 +365,114 @@ def test_what_an_acquirer_reports_joins_its_chain_as_approved(shop: Shop, grante
     late = build(shop, payment_type="CB", chain=parent.pk, referenced=parent.pk)
     assert not store.insert_acquirer_reported_payment(late, reply, parent=stale, trace=trace())
     assert read_rows() == before
+
+
+@pytest.mark.parametrize(
+    ("retryable", "route", "connector"),
+    [
+        (True, {"name": "two", "tried": [FIRST]}, "stub"),
+        (False, {"name": "two", "tried": [FIRST]}, "simulator"),
+        (True, None, "simulator"),
+        (True, {"name": "two", "tried": []}, "simulator"),
+    ],
+)
+def test_a_last_account_that_judged_nothing_leaves_the_payment_to_who_declined_it(
+    shop: Shop, retryable: bool, route: dict[str, Any] | None, connector: str
+) -> None:
+    payment = begun(shop)
+    Payment.objects.filter(pk=payment.pk).update(route=route)
+    reply = AcquirerReply(code=NO_FUNDS, retryable_elsewhere=retryable)
+    store.complete_payment(again(payment), Declined(reply=reply, at=payment.created_at))
+    assert again(payment).connector == connector
+
+
+def suspend(payment: Payment) -> Redirect:
+    redirect = Redirect(url="https://bank.example/")
+    reply = AcquirerReply(code="000.200.000", redirect=redirect)
+    at = payment.created_at
+    store.complete_payment(payment, Suspended(reply=reply, at=at, deadline=at + MINUTE))
+    return redirect
+
+
+def test_a_redirect_is_kept_while_its_shopper_is_away(shop: Shop) -> None:
+    payment = begun(shop)
+    assert suspend(payment).as_json() == again(payment).answer["redirect"]
+    store.complete_payment(payment, Declined(reply=AcquirerReply(code=NO_FUNDS), at=payment.created_at))
+    assert "redirect" not in again(payment).answer
+
+
+def test_a_shopper_who_is_back_is_asked_about_by_the_rules_of_risk(shop: Shop) -> None:
+    payment, plan = begun(shop), Plan()
+    suspend(payment)
+    assert store.resume_payment(payment, at=payment.created_at, plan=plan)  # type: ignore[arg-type]
+    assert plan.calls == [("begin", payment.id), "read"]
+
+
+@pytest.mark.parametrize("plan", [None, Plan()])
+def test_a_decline_before_the_next_attempt_is_counted_where_somebody_counts(shop: Shop, plan: Any) -> None:
+    payment = begun(shop)
+    outcome = Declined(reply=AcquirerReply(code="300.100.100"), at=payment.created_at)
+    assert store.record_step_up(payment, outcome, plan=plan)
+
+
+def test_the_card_number_after_a_token_forgets_the_token_of_its_own_payment(shop: Shop) -> None:
+    payment, other = begun(shop), begun(shop)
+    for one in (payment, other):
+        PaymentToken.objects.create(payment=one, number_sealed=b"x", expiry_month="05", expiry_year="2034")
+    outcome = Declined(reply=AcquirerReply(code=NO_FUNDS), at=payment.created_at)
+    assert store.record_token_fallback(payment, outcome, plan=None)
+    assert list(PaymentToken.objects.values_list("pk", flat=True)) == [other.pk]
+
+
+@pytest.mark.parametrize(("connector", "kept"), [("", "simulator"), ("card-api", "card-api")])
+def test_an_exchange_that_moves_nothing_is_kept_with_who_was_asked(shop: Shop, connector: str, kept: str) -> None:
+    payment = begun(shop)
+    at = payment.created_at + MINUTE
+    assert store.record_exchange(payment, "void", {"a": 1}, {"b": 2}, at=at, duration_ms=17, connector=connector)
+    found = AcquirerExchange.objects.values_list(
+        "payment", "kind", "sent", "received", "at", "duration_ms", "connector"
+    )
+    assert list(found) == [(payment.pk, "void", {"a": 1}, {"b": 2}, at, 17, kept)]
+    assert (again(payment).sequence, again(payment).status) == (1, Status.STARTED)
+
+
+def test_an_approved_registration_is_told_as_a_registration_alone(shop: Shop) -> None:
+    card = {
+        "paymentBrand": "VISA", "card.number": "4200000000000000", "card.holder": "Jane Jones",
+        "card.expiryMonth": "05", "card.expiryYear": "2034",
+    }  # fmt: skip
+    assert shop.api.post("/v1/registrations", card).status == 200
+    assert list(Notification.objects.values_list("kind", flat=True)) == ["REGISTRATION"]
+
+
+def test_side_effects_on_rows_that_are_there_are_written(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    payment, other = begun(shop), begun(shop)
+    effects = CompletionEffects(
+        changes={"merchant_memo": "changed"}, answer={"descriptor": "Shop"},
+        updates=[(OpenPayment, {"trace_number": 5}, {"payment_id": other.pk})],
+    )  # fmt: skip
+    monkeypatch.setattr(store, "build_completion_effects", lambda *call, **names: effects)
+    store.complete_payment(payment, Declined(reply=AcquirerReply(code=NO_FUNDS), at=payment.created_at))
+    kept = again(payment)
+    assert (kept.merchant_memo, kept.answer) == ("changed", {"descriptor": "Shop"})
+    assert OpenPayment.objects.get().trace_number == 5
+
+
+def test_a_record_is_logged_and_its_key_is_taken_once(shop: Shop) -> None:
+    subject, own = begun(shop), trace()
+    for number in range(2):
+        payment, told = record_only(shop, identifiers.row_id())
+
+        def write(payment: Payment = payment, told: dict[str, Any] = told, number: int = number) -> bool:
+            return store.insert_record_only_payment(
+                payment, lambda write: None, told, trace=trace() if number else own, idempotency=context()
+            )
+
+        if number == 0:
+            assert write()
+            logged = RequestLog.objects.get()
+            assert (logged.pk, logged.status, logged.result_code) == (own.request, 200, payment.result_code)
+            assert logged.payment == payment.pk != subject.pk
+            continue
+        with pytest.raises(store.IdempotencyKeyTakenError), transaction.atomic():
+            write()
