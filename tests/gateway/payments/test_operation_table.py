@@ -251,3 +251,19 @@ def test_a_debit_that_was_settled_is_not_reversed_and_one_that_waits_here_is_wit
     target = first(kind, status=status, connector=queueing)
     found = evaluate_operation(OPERATIONS["RV"], chain(target), target, Decimal("100.00"), "EUR", settled=settled)
     assert found.code == code
+
+
+@pytest.mark.parametrize(
+    ("disputed", "amount", "code"),
+    [
+        (None, "900.00", ""),
+        ("60.00", "40.00", ""),
+        ("60.00", "40.01", "700.300.600"),
+        ("100.00", "0.01", "700.300.600"),
+    ],
+)
+def test_a_rebill_is_of_what_no_chargeback_took(disputed: str | None, amount: str, code: str) -> None:
+    """It has no ceiling but where a chargeback stands."""
+    members, target = a("DB")
+    taken = [after(target, "CB", disputed)] if disputed else []
+    assert code_of("RB", [*members, *taken], target, amount) == code

@@ -13,6 +13,7 @@ import pytest
 
 from gateway.catalogue.parse import Parameters
 from gateway.connectors.means import Card
+from gateway.connectors.simulator.accounts import BANK_ACCOUNTS
 from gateway.core import clock, identifiers
 from gateway.core.secret import Secret
 from gateway.models import Agreement, NetworkToken, Payment, Registration
@@ -336,3 +337,60 @@ def test_another_row_changes_with_the_card_or_neither_does(shop: Shop) -> None:
         assert (NetworkToken.objects.get().last4, read(row.pk).sequence) == (
             ("4242", row.sequence + 1) if written else ("", row.sequence)
         )
+
+
+# --- changing -------------------------------------------------------------------------------------------------------
+
+
+def store_account(shop: Shop) -> str:
+    account = next(row for row in BANK_ACCOUNTS if row.code == "000.100.110")
+    return shop.api.post("/v1/registrations", dict(account.fields)).id
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("means", "verb", "ended"),
+    [("bank", "delete", True), ("bank", "extend", False), ("card", "delete", False)],
+)
+def test_the_mandate_of_a_deleted_account_ends_with_it(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, means: str, verb: str, ended: bool
+) -> None:
+    asked: list[tuple[Any, datetime]] = []
+    end = registrations.end_stored_mandate_write
+
+    def ending(row: Registration, now: datetime) -> tuple[dict[str, Any], dict[str, Any]]:
+        asked.append((row.pk, now))
+        return end(row, now)
+
+    monkeypatch.setattr(registrations, "end_stored_mandate_write", ending)
+    ident = store_account(shop) if means == "bank" else store_card(shop.api)
+    path = f"/v1/registrations/{ident}"
+    answer = shop.api.delete(path) if verb == "delete" else shop.api.post(f"{path}/extend")
+    assert answer.status == 200, answer
+    row = read(ident)
+    assert asked == ([(row.pk, row.deleted_at)] if ended else [])
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("sent", "code"),
+    [
+        ({"card.holder": "Jane Miller"}, "100.100.303"),
+        ({"accountUpdater": "false"}, ""),
+        ({"card.holder": "Jane Miller", "card.expiryYear": "2094"}, ""),
+    ],
+    ids=str,
+)
+def test_nothing_of_an_expired_card_is_changed_but_with_its_date(shop: Shop, sent: dict[str, str], code: str) -> None:
+    ident = store_card(shop.api)
+    row = read(ident)
+    row.details["card"] |= {"expiryMonth": "01", "expiryYear": "2020"}
+    Registration.objects.filter(pk=ident).update(details=row.details)
+    answer = shop.api.post(f"/v1/registrations/{ident}", sent)
+    if not code:
+        assert answer.status == 200, answer
+        return
+    [error] = answer.body["result"]["parameterErrors"]
+    assert (answer.status, answer.code, error["name"]) == (400, code, "card.expiryMonth")
+    assert error["message"] == "the card is past its expiry"
+    assert read(ident).sequence == row.sequence

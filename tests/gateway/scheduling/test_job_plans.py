@@ -15,6 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.catalogue.errors import ParameterError
+from gateway.scheduling import job_plans
 from gateway.scheduling.job_plans import (
     NEVER_RUNS_CODE,
     CalendarPeriod,
@@ -218,3 +220,35 @@ def test_one_of_the_two_days_is_left_open(sent: dict[str, str], days: tuple[str,
     """D39."""
     _, _, _, of_month, _, of_week, _ = build_cron_expression({"hour": "1"} | sent).split()
     assert (of_month, of_week) == days
+
+
+@pytest.mark.parametrize(
+    ("sent", "name", "period", "fault"),
+    [
+        ({}, "duration", None, None),
+        ({"durationUnit": "MONTH", "durationNumber": "2"}, "duration", ("MONTH", 2), None),
+        ({"durationUnit": "MONTH", "durationNumber": "1"}, "duration", ("MONTH", 1), None),
+        (
+            {"durationUnit": "MONTH", "durationNumber": "0"},
+            "duration",
+            None,
+            ("durationNumber", "must be 1 or more", "0"),
+        ),
+        ({"noticeUnit": "DAY", "noticeNumber": "0"}, "notice", ("DAY", 0), None),
+        ({"noticeUnit": "DAY"}, "notice", None, ("noticeNumber", "is required with noticeUnit", None)),
+        ({"noticeNumber": "3"}, "notice", None, ("noticeUnit", "is required with noticeNumber", None)),
+        ({"noticeNumber": "3"}, "duration", None, None),
+    ],
+    ids=str,
+)
+def test_a_period_has_a_unit_and_a_number(
+    sent: dict[str, str],
+    name: str,
+    period: tuple[str, int] | None,
+    fault: tuple[str, str, str | None] | None,
+) -> None:
+    errors: list[ParameterError] = []
+    found = job_plans._parse_period(sent, name, "1.2.3", errors)
+    assert found == (CalendarPeriod(unit=period[0], number=period[1]) if period else None)
+    told = [(one.name, one.message, one.value, one.code, one.known) for one in errors]
+    assert told == ([(f"job.{fault[0]}", fault[1], fault[2], "1.2.3", True)] if fault else [])

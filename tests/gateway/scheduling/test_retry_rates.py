@@ -10,6 +10,7 @@ import pytest
 from gateway.scheduling import retry_rates
 from gateway.scheduling.retry_rates import (
     RATE_PRIOR,
+    CellKey,
     HourOutcome,
     RateCell,
     RetryOutcome,
@@ -133,3 +134,54 @@ def test_an_issuer_whose_bank_the_table_does_not_name_is_its_six_digits(tmp_path
     """Else all such cards, of whichever bank, would be counted as one."""
     with write_bin_file(tmp_path, "499997\t\t\tDE\t\t\t\t", "499998\t\t\tFR\t\t\t\t"):
         assert [name_retry_issuer(text) for text in ("499997", "499998")] == ["499997", "499998"]
+
+
+R, D, W, H = RateCell.RATE, RateCell.DAY, RateCell.WEEKDAY, RateCell.HOUR
+
+
+@pytest.mark.parametrize(
+    ("key", "wider"),
+    [
+        ((R, NO_MONEY, "02", BANK, 0), (R, NO_MONEY, "02", "", 0)),
+        ((R, NO_MONEY, "02", "", 0), (R, NO_MONEY, "", "", 0)),
+        ((R, NO_MONEY, "", BANK, 0), (R, NO_MONEY, "", "", 0)),
+        ((R, NO_MONEY, "", "", 0), (R, "", "", "", 0)),
+        ((R, "", "", "", 0), None),
+        *(((cell, NO_MONEY, "", BANK, 3), (cell, NO_MONEY, "", "", 3)) for cell in (D, W, H)),
+        *(((cell, NO_MONEY, "", "", 3), None) for cell in (D, W, H)),
+        *(((cell, NO_MONEY, "02", "", 3), None) for cell in (D, W, H)),
+    ],
+)
+def test_the_wider_cell_leaves_the_issuer_out_then_the_advice_then_the_code(
+    key: CellKey, wider: CellKey | None
+) -> None:
+    assert find_wider_cell(key) == wider
+
+
+def test_an_hours_expectation_is_its_issuers_rate_of_all_hours() -> None:
+    """In its own cell and in that of all issuers."""
+    given = [
+        HourOutcome(issuer=BANK, hour=3, tries=10, approved=8),
+        HourOutcome(issuer=BANK, hour=4, tries=30, approved=12),
+        HourOutcome(issuer=SMALL, hour=3, tries=5, approved=0),
+        HourOutcome(issuer=SMALL, hour=3, tries=0, approved=0),
+        HourOutcome(issuer="never tried", hour=7, tries=0, approved=0),
+    ]
+    counts = count_rates([], given).counts
+    assert {(key[3], key[4]): (one.tries, one.approved, one.expected) for key, one in counts.items()} == {
+        (BANK, 3): (10, 8, 5.0), (BANK, 4): (30, 12, 15.0), (SMALL, 3): (5, 0, 0.0), ("", 3): (15, 8, 5.0),
+        ("", 4): (30, 12, 15.0), ("never tried", 7): (0, 0, 0.0), ("", 7): (0, 0, 0.0),
+    }  # fmt: skip
+
+
+def test_a_retrys_expectation_is_what_the_cells_before_it_let_expect() -> None:
+    """Without hours their ratio is one: a rate expects every try, a day the rate, a day of the week both."""
+    given = [retried(40, 30, day=15, weekday=1), retried(60, 10, day=16, weekday=2)]
+    rates = count_rates(given, [])
+    rate = rates.resolve_figure((R, NO_MONEY, "02", BANK, 0))
+    day = rates.resolve_figure((D, NO_MONEY, "", BANK, 15))
+    assert rates.counts[R, NO_MONEY, "02", BANK, 0].expected == 100.0
+    for issuer in ("", BANK):
+        assert rates.counts[D, NO_MONEY, "", issuer, 15].expected == pytest.approx(40 * rate)
+        assert rates.counts[W, NO_MONEY, "", issuer, 1].expected == pytest.approx(40 * rate * day)
+        assert rates.counts[W, NO_MONEY, "", issuer, 2].tries == 60

@@ -10,10 +10,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.db.models import F
 
+from gateway.catalogue.endpoints import FOLLOW_UP_ENDPOINT
 from gateway.core import clock
 from gateway.core.identifiers import row_id
 from gateway.core.result_codes import CONCURRENT_UPDATE_CODE
 from gateway.models import Agreement, Notification, Payment, Registration
+from gateway.payments.payment_request import RequestTrace
+from gateway.payments.refusal import RequestRefusedError
+from gateway.payments.registrations import ChangeRequest
 from gateway.scheduling import schedules
 from gateway.scheduling.models import Job, JobRun
 from tests.support.client import Answer, Api
@@ -591,3 +595,64 @@ def test_a_payment_that_could_start_no_job_is_not_made(api: Api, fields: dict[st
     assert (answer.status, answer.code) == (400, code), answer
     assert name in answer.errors
     assert not Payment.objects.exists()
+
+
+# --- a pause --------------------------------------------------------------------------------------------------------
+
+
+def change_of(shop: Shop) -> ChangeRequest:
+    now = clock.real_now() + timedelta(days=9)
+    trace = RequestTrace(request=row_id(), method="POST", path="/pause", at=clock.real_now())
+    parameters = FOLLOW_UP_ENDPOINT.catalogue.parse([("entityId", shop.channel.entity_id), ("paymentType", "RV")])
+    return ChangeRequest(merchant=shop.merchant, now=now, trace=trace, parameters=parameters)
+
+
+def test_a_job_that_is_paused_waits_and_its_merchant_is_told(shop: Shop, card: str) -> None:
+    job, other = (Job.objects.get(pk=started(shop.api, card).id) for _ in range(2))
+    change = change_of(shop)
+    payment = schedules.pause_job(job.pk, change, shop.channel)
+    assert (payment.payment_type, payment.chain) == ("RS", job.pk)
+    job.refresh_from_db()
+    assert (job.state, job.reason, job.next_at, job.sequence, job.updated_at) == (
+        "SUSPENDED", "PAUSED", None, 2, change.now,
+    )  # fmt: skip
+    assert Notification.objects.filter(payment=payment.pk, action="UPDATED").count() == 1
+    other.refresh_from_db()
+    assert (other.state, other.sequence) == ("ACTIVE", 1)
+
+
+@pytest.mark.parametrize(
+    ("state", "why"), [("ENDING", "notice was given"), ("SUSPENDED", "suspended already"), ("ENDED", "it has ended")]
+)
+def test_only_an_active_job_is_paused(shop: Shop, card: str, state: str, why: str) -> None:
+    job = Job.objects.get(pk=started(shop.api, card).id)
+    Job.objects.update(state=state, next_at=job.next_at if state == "ENDING" else None)
+    with pytest.raises(RequestRefusedError) as refused:
+        schedules.pause_job(job.pk, change_of(shop), shop.channel)
+    assert refused.value.code == schedules.NOT_RESCHEDULED_CODE
+    assert why in refused.value.more
+
+
+def test_a_pause_that_meets_a_run_is_tried_again_and_refused_at_last(
+    shop: Shop, card: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = Job.objects.get(pk=started(shop.api, card).id)
+    load, met = schedules.load_job_registration, []
+
+    def meets_another(row: Job, *, gone: bool = False) -> Registration:
+        if len(met) != 1 or endless:
+            Job.objects.filter(pk=row.pk).update(sequence=F("sequence") + 1)
+        met.append(gone)
+        return load(row, gone=gone)
+
+    endless = True
+    monkeypatch.setattr(schedules, "load_job_registration", meets_another)
+    with pytest.raises(RequestRefusedError) as refused:
+        schedules.pause_job(job.pk, change_of(shop), shop.channel)
+    assert (refused.value.code, refused.value.status) == (CONCURRENT_UPDATE_CODE, 409)
+    assert met == [True] * schedules.MAX_SCHEDULE_TRIES
+    met.clear()
+    endless = False
+    schedules.pause_job(job.pk, change_of(shop), shop.channel)
+    assert len(met) == 2
+    assert Job.objects.get(pk=job.pk).state == "SUSPENDED"
