@@ -61,6 +61,8 @@ def test_a_window_ends_at_its_last_second_and_not_before() -> None:
     with pytest.raises(ApiError) as refused:
         call(START + timedelta(seconds=45))
     assert refused.value.headers["Retry-After"] == refused.value.headers["RateLimit-Reset"] == "15"
+    assert (refused.value.headers["RateLimit-Limit"], refused.value.headers["RateLimit-Remaining"]) == ("2", "0")
+    assert (refused.value.more, len(UUID(refused.value.fields["id"]).hex)) == ("2 per 60 s", 32)
     assert [is_refused(call, at) for at in (following, following, following)] == [False, False, True]
 
 
