@@ -397,3 +397,13 @@ def test_of_many_payments_that_a_line_may_be_about_twenty_are_kept(
     assert SettlementRecord.objects.get().state == "MULTIPLE_MATCHES"
     kept = list(Match.objects.order_by("payment").values_list("payment", flat=True))
     assert kept == sorted(one.pk for one in payments)[: matching.MAX_STORED_CANDIDATES]
+
+
+def test_each_batch_of_a_file_is_matched_by_itself(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the batch before has left is no line of the next one."""
+    monkeypatch.setattr(intake, "INTAKE_BATCH_LINES", 1)
+    payments = [pay(shop) for _ in range(3)]
+    file = take_in(csv([line(one, SettlementTxId=str(at)) for at, one in enumerate(payments)]), institute())
+    assert (file.state, file.records, file.matched) == ("DONE", 3, 3)
+    assert [record.line for record in SettlementRecord.objects.order_by("line")] == [1, 2, 3]
+    assert chosen() == [one.pk for one in payments]

@@ -177,10 +177,15 @@ def test_what_was_sent_for_a_type_is_told_briefly_and_masked() -> None:
         ("DELETE", "", 3, b"", "send a DELETE's parameters in its address, not in its body: ?entityId=…"),
         ("GET", "a=b", 3, b"a=b", ""),
         ("GET", "", 0, b"", ""),
+        # A length that is none announces nothing.
+        ("GET", "", "nonsense", b"", ""),
+        ("GET", "", "-3", b"", ""),
+        ("GET", "", "", b"", ""),
+        ("GET", "", "3" * 20, b"", ""),
     ],
 )
 def test_parameters_in_the_other_place_alone_are_told_where_they_belong(
-    method: str, query: str, length: int, body: bytes, words: str
+    method: str, query: str, length: int | str, body: bytes, words: str
 ) -> None:
     http = HttpRequest()
     http.method = method
@@ -380,6 +385,9 @@ def test_a_checkout_is_held_to_its_tokens_limits_as_what_is_paid_later(
     channel: Any = SimpleNamespace(parameters="strict", mask_card_data=False)
     assert view.parse(context, channel, facts) is parsed
     assert view.parse(context, None) is parsed
+    masking: Any = SimpleNamespace(parameters="lenient", mask_card_data=True)
+    assert view.parse(context, masking) is parsed
+    assert told.pop() == ([("a", "b")], {"facts": frozenset(), "policy": "lenient", "masks": True})
     assert asked[:2] == [(("limits", {"amount": "1.00"}), {"pays_later": later}), (context, parsed, facts)]
     assert told == [
         ([("a", "b")], {"facts": facts, "policy": "strict", "masks": False}),

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import structlog
 from django.db import OperationalError
 from django.http import Http404
 from rest_framework.exceptions import MethodNotAllowed, ParseError
@@ -86,3 +87,36 @@ def test_a_wrong_method_is_told_which_are_right_in_the_header_too() -> None:
 def test_only_a_database_that_is_away_is_asked_again_soon() -> None:
     assert answered(OperationalError("connection failed")).headers["Retry-After"] == "2"
     assert "Retry-After" not in answered(RuntimeError()).headers
+
+
+@pytest.mark.parametrize(
+    ("fault", "expected"),
+    [
+        (
+            ApiError(429, "800.120.100", "slow down"),
+            ("request_refused", "info", {"status": 429, "code": "800.120.100", "ip": "198.51.100.7"}),
+        ),
+        (TokenLimitError("at most 5.00"), ("token_limit_exceeded", "info", {"why": "at most 5.00"})),
+        (InvalidParametersError([KNOWN]), None),
+        (RequestRefusedError("100.400.319"), None),
+        (Http404(), None),
+    ],
+    ids=repr,
+)
+def test_a_refusal_of_a_token_is_in_the_log_with_what_is_needed_to_find_it(
+    fault: Exception, expected: tuple[str, str, dict[str, Any]] | None
+) -> None:
+    with structlog.testing.capture_logs() as logged:
+        answered(fault)
+    if expected is None:
+        assert logged == []
+    else:
+        event, level, fields = expected
+        assert logged == [{"event": event, "log_level": level, "ndc": NDC, **fields}]
+
+
+def test_a_fault_of_ours_is_in_the_log_with_itself() -> None:
+    fault = RuntimeError("a secret")
+    with structlog.testing.capture_logs() as logged:
+        answered(fault)
+    assert logged == [{"event": "unexpected_error", "log_level": "error", "ndc": NDC, "exc_info": fault}]

@@ -82,6 +82,7 @@ def test_the_host_is_the_gateways_own(route: Route, base: str, host: str, port: 
 def test_headers_token_and_address_are_those_that_were_given(route: Route) -> None:
     request = asked(route, "GET", headers={"Idempotency-Key": "k"}, ip="198.51.100.7")
     assert request.headers["Idempotency-Key"] == "k"
+    assert request.META["HTTP_IDEMPOTENCY_KEY"] == "k", "views read it there"
     assert request.headers["Authorization"] == "Bearer t0ken"
     assert request.META["REMOTE_ADDR"] == "198.51.100.7"
 

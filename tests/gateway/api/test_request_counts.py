@@ -61,6 +61,8 @@ def test_a_window_ends_at_its_last_second_and_not_before() -> None:
     with pytest.raises(ApiError) as refused:
         call(START + timedelta(seconds=45))
     assert refused.value.headers["Retry-After"] == refused.value.headers["RateLimit-Reset"] == "15"
+    assert (refused.value.headers["RateLimit-Limit"], refused.value.headers["RateLimit-Remaining"]) == ("2", "0")
+    assert (refused.value.more, len(UUID(refused.value.fields["id"]).hex)) == ("2 per 60 s", 32)
     assert [is_refused(call, at) for at in (following, following, following)] == [False, False, True]
 
 
@@ -101,6 +103,10 @@ def sample(user: int) -> Counted:
     return lambda at: token_admission.throttle_sample_run(user, at)
 
 
+def question(source: UUID, ip: str | None) -> Counted:
+    return lambda at: token_admission.throttle_card_brand_question(source, ip, at)
+
+
 @pytest.mark.parametrize(
     ("one", "same", "others"),
     [
@@ -119,7 +125,10 @@ def sample(user: int) -> Counted:
         (shopper(ONE, "2001:db8:1:2::1", "widget"), shopper(ONE, "2001:db8:1:2:3:4:5:6", "widget"), ()),
         (opening(ONE, HERE), opening(ONE, HERE), (opening(TWO, HERE), opening(ONE, THERE))),
         (opening(ONE, None), opening(ONE, None), (opening(ONE, HERE), sample(1))),
-        (sample(1), sample(1), (sample(2), sample(11), opening(ONE, HERE))),
+        (sample(1), sample(1), (sample(2), sample(11), opening(ONE, HERE), question(ONE, HERE))),
+        (question(ONE, HERE), question(ONE, HERE), (question(TWO, HERE), question(ONE, THERE), opening(ONE, HERE))),
+        (question(ONE, None), question(ONE, None), (question(ONE, HERE),)),
+        (question(ONE, "2001:db8:1:2::1"), question(ONE, "2001:db8:1:2::9"), (question(ONE, "2001:db8:1:3::1"),)),
     ],
 )
 def test_what_counts_together_and_what_apart(
@@ -127,6 +136,7 @@ def test_what_counts_together_and_what_apart(
 ) -> None:
     monkeypatch.setattr(token_admission, "MAX_LINK_OPENINGS", (1, 3600))
     monkeypatch.setattr(token_admission, "MAX_SAMPLE_RUNS", (1, 3600))
+    monkeypatch.setattr(token_admission, "MAX_CARD_BRAND_QUESTIONS", (1, 3600))
     assert [is_refused(one, START), is_refused(same, START)] == [False, True]
     for number, other in enumerate(others):
         assert not is_refused(other, START), number

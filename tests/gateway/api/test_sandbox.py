@@ -142,6 +142,20 @@ def test_a_merchants_own_id_has_no_keys(shop: Shop, made: list[Any]) -> None:
     assert made == []
 
 
+def test_each_answer_says_how_often_may_still_be_asked(shop: Shop, made: list[Any]) -> None:
+    api = shop.api_of(shop.open_channel(limits={"*": {"limit": 50, "window_s": 1_000_000}}))
+    paid = api.pay().id
+    nothing = dict.fromkeys(("card__number", "card__expiryMonth", "card__expiryYear", "card__cvv", "card__holder"))
+    waiting = api.pay(paymentBrand="PREPAYMENT", **nothing).id
+    for answer in (
+        api.get(MESSAGES, {"id": paid}),
+        api.get(MAILS, {"id": paid}),
+        api.post(WALLET, {"wallet": "wallet1", "amount": "7.00", "currency": "USD"}),
+        api.post(f"/v1/test/transfers/{waiting}", {"outcome": "arrived"}),
+    ):
+        assert (answer.status, answer.headers["RateLimit-Limit"]) == (200, "50"), answer
+
+
 # --- network tokens and transfers ---------------------------------------------------------------------------------
 
 
@@ -166,7 +180,10 @@ def test_a_network_tells_of_the_token_that_the_card_has(shop: Shop, monkeypatch:
     )
     monkeypatch.setattr(Registration, "network_token", token, raising=False)
     monkeypatch.setattr(NetworkToken, "refresh_from_db", lambda self: told.append("read anew"))
+    shop.channel.limits = {"*": {"limit": 50, "window_s": 1_000_000}}
+    shop.channel.save()
     answer = shop.api.post(f"/v1/test/network-tokens/{stored}", {"event": "SUSPENDED", "colour": "red"})
+    assert answer.headers["RateLimit-Limit"] == "50"
     assert (answer.status, answer.id) == (200, stored), answer
     assert {"buildNumber", "timestamp", "ndc", "result"} <= answer.body.keys()
     assert "colour" in answer.text

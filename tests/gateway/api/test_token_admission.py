@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from types import SimpleNamespace
+from uuid import UUID
 
 import pytest
 from django.db import InterfaceError, OperationalError
@@ -394,3 +395,22 @@ def test_a_second_connection_that_dies_is_no_third_try(monkeypatch: pytest.Monke
     with pytest.raises(OperationalError):
         token_admission._execute_with_reconnect("SELECT 1", {})
     assert len(asked) == 2
+
+
+@pytest.mark.parametrize("entity", ["channel", "merchant"])
+def test_a_payment_that_is_not_there_any_more_is_looked_for_in_the_archive_of_its_owner(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, entity: str
+) -> None:
+    """Of the channel, or of the merchant that dispatches."""
+    shop.merchant.dispatching = True
+    shop.merchant.save()
+    asked: list[object] = []
+    monkeypatch.setattr(token_admission, "find_archived_payment", lambda *given: asked.append(given))
+    api = shop.api if entity == "channel" else shop.api.as_entity(shop.merchant.entity_id)
+    wanted = "01a1ff6d25f4754d8dc59d8d915307b2"
+    assert api.get(f"/v1/payments/{wanted}").status == 404
+    assert asked == [(UUID(wanted), shop.merchant.pk, shop.channel.pk if entity == "channel" else None)]
+    paid = shop.api.pay().id
+    assert (api.read(paid).id, len(asked)) == (paid, 1)
+    assert api.get("/v1/payments/nonsense").status == 404
+    assert len(asked) == 1

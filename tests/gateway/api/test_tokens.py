@@ -15,6 +15,7 @@ from django.contrib.auth.models import User
 from gateway.access import tokens
 from gateway.access.tokens import TOKEN_ROTATION_OVERLAP, TokenLimits
 from gateway.core import clock
+from gateway.db.statement import execute_sql
 from gateway.models import AccessToken, AuditEntry
 from tests.support.fixtures import BY, Shop
 
@@ -169,7 +170,9 @@ def test_of_lent_tokens_those_that_were_left_are_deleted_and_no_other(shop: Shop
     ended, _ = shop.issue(ends_at=now - minute)
     left, _ = shop.issue(ends_at=now - minute)
     still, _ = shop.issue(ends_at=now + minute)
+    assert execute_sql(tokens.TIMER.earliest_due, ()) == [(None,)]
     AccessToken.objects.filter(pk__in=(left.pk, still.pk)).update(lent=True)
+    assert execute_sql(tokens.TIMER.earliest_due, ()) == [(left.ends_at,)]
     assert tokens.TIMER.run(None) == 1
     assert set(AccessToken.objects.filter(pk__in=(ended.pk, left.pk, still.pk))) == {ended, still}
 

@@ -420,3 +420,57 @@ def test_of_two_rights_that_move_money_the_lower_limit_bounds(tree: Tree) -> Non
     assert permissions.max_grantable_limit(giver, manager, "four_eyes_above") == Decimal(10)
     assert permissions.max_grantable_limit(giver, clerk, "four_eyes_above") == Decimal(50)
     assert permissions.max_grantable_limit(giver, manager, "four_eyes_day") is None
+
+
+# --- a right that was had before ----------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("given", "earlier", "still"),
+    [
+        ([], [], True),
+        ([], ["till"], False),
+        ([], ["shop"], False),
+        (["shop"], ["shop"], True),
+        (["shop"], ["till"], True),
+        (["shop"], ["till", "web", "shop"], True),
+        (["shop"], ["shop", "beside"], False),
+        (["beside"], ["till"], False),
+        (["till"], ["till"], True),
+        (["till"], ["web"], False),
+        (["till"], ["till", "web"], False),
+        (["till"], ["shop"], False),
+        (["till", "beside"], ["till", "beside"], True),
+        (["division"], ["shop", "beside", "web"], True),
+        (["division"], ["cousin"], False),
+        (["psp"], ["everything"], False),
+    ],
+)
+def test_a_right_is_still_there_on_all_of_a_scope_or_it_is_not(
+    tree: Tree, given: list[str], earlier: list[str], still: bool
+) -> None:
+    """Channels of merchants that the user has as a whole are theirs, too."""
+    user = user_with(tree, *((Role.CLERK, name) for name in given))
+    merchants, channels = (
+        frozenset(getattr(tree, name).pk for name in earlier if name in of)
+        for of in (("shop", "beside", "cousin"), ("till", "web"))
+    )
+    kept = permissions.serialize_access_scope(
+        AccessScope(everything="everything" in earlier, merchants=merchants, channels=channels)
+    )
+    assert kept == {
+        "everything": "everything" in earlier,
+        "merchants": sorted(pk.hex for pk in merchants),
+        "channels": sorted(pk.hex for pk in channels),
+    }
+    assert permissions.still_has_permission(user, "gateway.view_payment", kept) is still
+    assert not permissions.still_has_permission(user, "gateway.view_vault", kept) or not earlier
+
+
+@pytest.mark.django_db
+def test_whoever_has_everything_still_has_any_scope(tree: Tree) -> None:
+    root = User.objects.create_user("root", is_superuser=True)
+    for scope in (FULL_ACCESS, NO_ACCESS, AccessScope(merchants=frozenset({tree.foreign.pk}))):
+        kept = permissions.serialize_access_scope(scope)
+        assert permissions.still_has_permission(root, "gateway.view_payment", kept)

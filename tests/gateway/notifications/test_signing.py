@@ -93,3 +93,20 @@ def test_a_secret_is_64_hex_digits_or_32_bytes_in_base64_and_nothing_near_it() -
         with pytest.raises(ValueError, match="64 hex digits"):
             signing.parse_webhook_secret(wrong)
     assert len({signing.generate_webhook_secret().reveal() for _ in range(20)}) == 20
+
+
+@pytest.mark.parametrize("wrapper", ["none", "json"])
+def test_an_encrypted_body_is_hex_or_an_object_of_it_as_its_type_says(wrapper: str) -> None:
+    """Of the endpoint's setting, read from its row: any text that says it."""
+    headers, body = sign_or_encrypt("encrypted", wrapper, SigningKeys(current=NEW), IDENT, TEXT, NOW)
+    digits = json.loads(body)["encryptedBody"] if wrapper == "json" else body.decode()
+    assert len(bytes.fromhex(digits)) == len(TEXT.encode())
+    kind = {"none": "text/plain; charset=utf-8", "json": "application/json; charset=utf-8"}[wrapper]
+    assert headers["Content-Type"] == kind
+    assert set(headers) == {"Content-Type", "X-Initialization-Vector", "X-Authentication-Tag"}
+    assert body == (f'{{"encryptedBody":"{digits}"}}' if wrapper == "json" else digits).encode()
+
+
+def test_a_signed_message_says_that_it_is_json() -> None:
+    headers, _ = sign_or_encrypt("signed", "none", SigningKeys(current=NEW), IDENT, TEXT, NOW)
+    assert headers["Content-Type"] == "application/json; charset=utf-8"

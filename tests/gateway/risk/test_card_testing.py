@@ -567,3 +567,9 @@ def test_a_channels_own_limit_goes_before_that_of_the_settings(
     found = resolve_card_testing_limits(own)
     assert (found.enabled, found.failures, found.bin_failures, found.window_s) == expected
     assert (built(own=own) is not None) is expected[0]
+
+
+def test_the_limits_that_nobody_set_are_those_of_the_page() -> None:
+    """docs/risk.md."""
+    usual = CardTestingLimits()
+    assert (usual.enabled, usual.failures, usual.bin_failures, usual.window_s) == (True, 10, 60, 600)
