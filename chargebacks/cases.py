@@ -21,6 +21,7 @@ from django.db.models import Exists, OuterRef
 from django.utils.translation import gettext as _
 
 from chargebacks.deadlines import compute_response_deadline, find_day_end, find_last_answer_day
+from chargebacks.merchant_countries import find_merchant_country
 from chargebacks.models import CaseEvent, Chargeback, DisputeAlert, Reminder
 from chargebacks.revocations import stop_stored_credentials, stops_stored_credentials
 from chargebacks.stages import DisputeStage, choose_next_stage, find_stage_rule, is_final_return
@@ -103,7 +104,7 @@ def insert_case(
     event, stage = _choose_opening(dispute, scheme, previous, answered=respond_by is not None)
     state, opened_at = apply_dispute_event(BEFORE_DISPUTE, event), dispute.created_at
     brand = find_network_brand(dispute)
-    rule = find_stage_rule(brand, scheme.reason, stage)
+    rule = find_stage_rule(brand, scheme.reason, stage, find_merchant_country(behind))
     today = clock.real_now().astimezone(ZoneInfo(scheme.zone or "UTC")).date()
     days_gone = max((today - scheme.day).days, 0) if scheme.day is not None else 0
     if respond_by is not None and scheme.zone:
@@ -273,7 +274,8 @@ def escalate_dispute(
     order = list(DisputeStage)
     if order.index(stage) <= order.index(DisputeStage(case.stage)):
         raise DisputeTransitionError(_("The dispute is at this stage, or at a later one."))
-    at, rule = clock.merchant_now(case.merchant), find_stage_rule(case.brand, case.scheme_reason, stage)
+    at, disputed = clock.merchant_now(case.merchant), Payment.objects.select_related("channel").get(pk=case.disputed)
+    rule = find_stage_rule(case.brand, case.scheme_reason, stage, find_merchant_country(disputed))
     due_at = compute_response_deadline(case.merchant, at, respond_by, rule.answer_days)
     with transaction.atomic():
         changes = {

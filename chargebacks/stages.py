@@ -61,10 +61,14 @@ class StageRule:
 _VISA_RULES = "Visa Core Rules, 11.4 to 11.9"
 VISA_DAYS: Final = 18
 """Days to answer a Visa dispute. Public pages contradict each other: 30 days until July 2025, 18 since then, and 9 for
-merchants in the United States and Canada. The shorter one stands: a late answer is a lost dispute. Where an acquirer
-gives fewer, its own date in the file decides, or GATEWAY_CHARGEBACK_ANSWER_DAYS.
-https://proofreturn.com/blog/visa-chargeback-response-deadlines-2025"""
+merchants in the United States and Canada. The shorter one stands where the merchant's country is not known: a late
+answer is a lost dispute. Where an acquirer gives fewer, its own date in the file decides, or
+GATEWAY_CHARGEBACK_ANSWER_DAYS. https://proofreturn.com/blog/visa-chargeback-response-deadlines-2025,
+https://representments.com/chargeback-index/chargeback-deadline-7-day-clock"""
 VISA_ANSWER_DAYS: Final = 12
+VISA_SHORT_COUNTRIES: Final = frozenset({"US", "CA"})
+VISA_SHORT_DAYS: Final = 9
+VISA_SHORT_ANSWER_DAYS: Final = 6
 _MASTERCARD_RULES = "Mastercard Chargeback Guide, chapters 2 and 5"
 _SEPA_RULES = "EPC 016-06, SEPA Direct Debit Core Rulebook, 4.3.4 and 4.6.4"
 MANDATE_COPY_DAYS: Final = 7
@@ -352,8 +356,9 @@ def resolve_scheme_reason(code: str, description: str = "") -> SchemeReason | No
     return replace(reason, result=f"000.100.{result}") if result else reason
 
 
-def find_stage_rule(brand: str, scheme_reason: str, stage: str) -> StageRule:
-    """The rule of a stage; the default one for schemes and stages that the table does not have."""
+def find_stage_rule(brand: str, scheme_reason: str, stage: str, country: str = "") -> StageRule:
+    """The rule of a stage; the default one for schemes and stages that the table does not have. ``country``: the
+    merchant's, in two letters, by which Visa's days differ; '' if not known."""
     scheme, reason = SCHEME_BY_BRAND.get(brand, ""), SCHEME_REASONS.get(scheme_reason)
     # Without the scheme's code the flow is not known: the collaboration flow has all stages.
     flow = "" if scheme != VISA else reason.flow if reason is not None and reason.flow else COLLABORATION
@@ -363,6 +368,8 @@ def find_stage_rule(brand: str, scheme_reason: str, stage: str) -> StageRule:
         days = own or DEFAULT_ANSWER_DAYS
         name, answer = (rule.name, rule.answer) if rule else (_OTHER_NAMES[stage], "representment")
         return StageRule(name=name, answer=answer, scheme_days=days, answer_days=days)
+    if rule.scheme_days == VISA_DAYS and scheme == VISA and (not country or country in VISA_SHORT_COUNTRIES):
+        return replace(rule, scheme_days=VISA_SHORT_DAYS, answer_days=VISA_SHORT_ANSWER_DAYS)
     return rule
 
 

@@ -33,7 +33,7 @@ PDF = b"%PDF-1.4\n1 0 obj\n<<>>\nendobj\n%%EOF\n"
 
 
 def dispute(shop: Shop, amount: str = "92.00", reason: str = "000.100.221") -> Chargeback:
-    paid = payment_of(shop.api.pay().id)
+    paid = payment_of(shop.api.pay(merchant__country="DE").id)
     return ledger.record_chargeback(paid, Decimal(amount), reason=reason, by=BY)
 
 

@@ -15,7 +15,7 @@ from chargebacks.models import Chargeback
 from chargebacks.stages import DisputeStage
 from chargebacks.states import DisputeTransitionError
 from gateway.core import clock, result_codes
-from gateway.models import Merchant, Payment
+from gateway.models import AcquirerAccount, Merchant, Payment, ThreeDSecureConfiguration
 from reporting.models import ClearingInstitute, Finding, SettlementRecord
 from tests.support.fixtures import Shop
 from tests.support.office import person, signed_in
@@ -28,8 +28,8 @@ WIDE = (*HEADER, "SchemeReasonCode", "SchemeCaseId", "AcquirerReferenceNumber", 
 ARN = "74537604221222132710572"
 
 
-def paid(shop: Shop, **more: str) -> Payment:
-    return payment_of(shop.api.pay(amount="100.00", **more).id)
+def paid(shop: Shop, country: str | None = "DE", **more: str) -> Payment:
+    return payment_of(shop.api.pay(amount="100.00", merchant__country=country, **more).id)
 
 
 def fresh(case: Chargeback) -> Chargeback:
@@ -73,7 +73,48 @@ def test_every_code_of_a_scheme_means_a_reason_of_the_table() -> None:
     ],
 )
 def test_days_are_those_of_the_scheme(brand: str, code: str, stage: str, expected: int) -> None:
-    assert stages.find_stage_rule(brand, code, stage).answer_days == expected
+    assert stages.find_stage_rule(brand, code, stage, "DE").answer_days == expected
+
+
+@pytest.mark.parametrize(("stage", "days_left"), [("FIRST", 6), ("PRE_ARBITRATION", 6), ("ARBITRATION", 5)])
+@pytest.mark.parametrize("country", ["US", "CA", ""])
+def test_visas_days_are_fewer_in_north_america(country: str, stage: str, days_left: int) -> None:
+    """9 of the network's; also where nothing says the country, for a late answer is a lost dispute."""
+    rule = stages.find_stage_rule("VISA", "13.1", stage, country)
+    assert (rule.answer_days, rule.scheme_days) == (days_left, 10 if stage == "ARBITRATION" else 9)
+    assert stages.find_stage_rule("MASTER", "4853", "FIRST", country).answer_days == 30
+
+
+@pytest.mark.parametrize(
+    ("sent", "configured", "account", "left"),
+    [
+        ("US", "DE", "DE", 6),
+        ("DE", "US", "", 12),
+        ("", "US", "DE", 6),
+        ("", "FR", "", 12),
+        ("", "", "AT", 12),
+        ("", "", "", 6),
+    ],
+)
+def test_a_case_has_the_days_of_its_merchants_country(
+    shop: Shop, sent: str, configured: str, account: str, left: int
+) -> None:
+    """As sent with the payment, else as 3-D Secure has it, else the account; and again as a stage is opened."""
+    payment = paid(shop, sent or None)
+    ThreeDSecureConfiguration.objects.create(channel=shop.channel, merchant_country=configured)
+    AcquirerAccount.objects.create(
+        channel=shop.channel,
+        connector=payment.connector,
+        acquirer_merchant_id=payment.acquirer_merchant_id,
+        settings={"country": account},
+    )
+    facts = cases.SchemeFacts(reason="13.1")
+    case = ledger.record_chargeback(payment, payment.amount, reason="000.100.221", by=BY, scheme=facts)
+    assert days(case) == left
+    Chargeback.objects.filter(pk=case.pk).update(state="SUBMITTED")
+    case = fresh(case)
+    cases.escalate_dispute(case, BY, stage=DisputeStage.PRE_ARBITRATION)
+    assert days(fresh(case)) == left
 
 
 def test_a_wallets_dispute_is_one_of_the_cards_scheme(shop: Shop) -> None:
@@ -84,7 +125,7 @@ def test_a_wallets_dispute_is_one_of_the_cards_scheme(shop: Shop) -> None:
     captured = payment_of(shop.api.follow(held.id, "CP", "100.00").id)
     facts = cases.SchemeFacts(reason="10.4")
     case = ledger.record_chargeback(captured, Decimal(100), reason="000.100.220", by=BY, scheme=facts)
-    assert (captured.brand, case.brand, days(case)) == ("WALLET1", "VISA", 12)
+    assert (captured.brand, case.brand, days(case)) == ("WALLET1", "VISA", 6)
     assert stages.choose_next_stage(case.brand, case.scheme_reason, case.stage) == DisputeStage.ARBITRATION
 
 
@@ -96,7 +137,7 @@ def test_an_inquiry_without_a_day_has_the_days_of_its_scheme(brand: str, days: i
 def test_the_settings_own_days_are_of_first_chargebacks(settings) -> None:  # type: ignore[no-untyped-def]
     settings.GATEWAY_CHARGEBACK_ANSWER_DAYS = 9
     assert stages.find_stage_rule("VISA", "", "FIRST").answer_days == 9
-    assert stages.find_stage_rule("VISA", "", "PRE_ARBITRATION").answer_days == 12
+    assert stages.find_stage_rule("VISA", "", "PRE_ARBITRATION", "DE").answer_days == 12
 
 
 @pytest.mark.parametrize(

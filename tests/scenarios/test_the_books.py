@@ -176,7 +176,7 @@ def test_the_month_ends(shop: Shop, of: ClearingInstitute, max_: Client) -> None
 
 def test_a_shopper_disputes_and_the_merchant_wins(shop: Shop, of: ClearingInstitute, max_: Client) -> None:
     """A letter comes before the acquirer's file does; evidence is submitted, the bank gives the money back."""
-    order = shop.api.pay(merchantTransactionId="order-4711", **JANE)
+    order = shop.api.pay(merchantTransactionId="order-4711", **JANE, **{"merchant.country": "DE"})
     settled = acquirers_id(max_, order.id)
     uploaded(max_, [line(shop, settled, "92.00")], "monday.csv")
     by_hand = re.findall(rf"{DISPUTES}by-hand/[0-9a-f-]+/", page(max_, f"/admin/gateway/payment/{order.id}/change/"))[0]
