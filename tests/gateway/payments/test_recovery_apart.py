@@ -15,6 +15,7 @@ import pytest
 from django.db.models.functions import Now
 from django.test import override_settings
 
+from gateway import tracing
 from gateway.connectors.means import Card
 from gateway.connectors.port import (
     AcquirerReply,
@@ -25,8 +26,9 @@ from gateway.connectors.port import (
     ReversalReason,
     VoidRefusedError,
 )
+from gateway.connectors.routing import CONNECTORS
 from gateway.connectors.simulator.connector import SimulatorConnector
-from gateway.core import clock
+from gateway.core import clock, identifiers
 from gateway.core.money import Money
 from gateway.models import AcquirerExchange, Merchant, OpenPayment, Payment, PaymentEvent, Status
 from gateway.payments import recovery, step_up, store
@@ -318,7 +320,7 @@ def test_an_inquiry_is_submitted_with_its_request(shop: Shop) -> None:
     payment, pool = waiting(shop), build_pool()
     submitted: Any = recovery._submit_inquiry(payment, pool)
     assert submitted == "a future"
-    simulator = recovery.CONNECTORS["simulator"]
+    simulator = CONNECTORS["simulator"]
     request = recovery.build_inquiry(payment, simulator)
     assert pool.submitted == [(recovery.resolve_outcome_in_thread, simulator, request, payment)]
 
@@ -698,12 +700,12 @@ def test_a_trace_says_who_was_asked_about_what_and_whether_it_answered(
         def set(self, **values: Any) -> None:
             spans[-1][2].update(values)
 
-    monkeypatch.setattr(recovery.tracing, "trace_span", lambda name, *, ndc: Span(name, ndc))
+    monkeypatch.setattr(tracing, "trace_span", lambda name, *, ndc: Span(name, ndc))
     payment, acquirer = waiting(shop), Scripted(*answers)
     recovery.resolve_outcome(acquirer, recovery.build_inquiry(payment, acquirer), payment)
     [(name, ndc, values)] = spans
     assert name == "recovery"
-    assert ndc == recovery.identifiers.format_ndc(payment.request_id, shop.channel.pk.hex)
+    assert ndc == identifiers.format_ndc(payment.request_id, shop.channel.pk.hex)
     assert values == {"connector": "scripted", "payment": payment.id.hex, "answered": answered}
 
 

@@ -13,6 +13,7 @@ from gateway.catalogue.parse import InvalidParametersError
 from gateway.core import clock, identifiers
 from gateway.models import Channel, Merchant, Payment, Registration
 from gateway.payments import transaction_query as queries
+from gateway.payments.registrations import REGISTRATION_DELETED_CODE
 from gateway.payments.rendering import render_payment
 from gateway.payments.transaction_query import (
     TransactionPage,
@@ -603,4 +604,4 @@ def test_a_registration_is_told_as_it_is_now(status: str, mode: str, code: str) 
     body = queries.render_queried_registration(registration)
     made = clock.format_timestamp(at)
     assert (body["paymentMethod"], body["requestTimestamp"], body["timestamp"]) == ("DD", made, made)
-    assert body["result"]["code"] == (queries.REGISTRATION_DELETED_CODE if status == "DELETED" else code)
+    assert body["result"]["code"] == (REGISTRATION_DELETED_CODE if status == "DELETED" else code)
