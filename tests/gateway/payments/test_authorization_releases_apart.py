@@ -104,7 +104,7 @@ def test_one_that_fails_counts_as_one_try_whatever_it_had_counted(
 
 
 class Release:
-    """One row of a chain in memory; ``answers``: what the reversal became. ``submitted``, ``renewed``: what was asked
+    """One row of a chain in memory; ``answer``: what the reversal became. ``submitted``, ``renewed``: what was asked
     for."""
 
     def __init__(self, shop: Shop, monkeypatch: pytest.MonkeyPatch, members: list[Payment], **values: Any) -> None:
@@ -390,7 +390,8 @@ def prepare_renewed(
     shop: Shop, monkeypatch: pytest.MonkeyPatch, members: list[Payment], renewal: Payment, answer: Any, *,
     apart: bool = True,
 ) -> tuple[AuthorizationRelease, list[Any], Voiding]:  # fmt: skip
-    acquirer, exchanges = Voiding(answer), []
+    acquirer = Voiding(answer)
+    exchanges: list[Any] = []
     members[0].merchant = Merchant(clock_offset=timedelta(days=9))
     row = insert_row(shop, members[0].id, cause=Cause.RENEWAL, payment=renewal.id, tries=2)
 

@@ -12,7 +12,9 @@ from uuid import UUID
 import pytest
 
 from gateway.connectors.means import Card
+from gateway.connectors.routing import CONNECTORS
 from gateway.core import clock
+from gateway.core.result_codes import VAULT_ERROR_CODE
 from gateway.core.secret import Secret
 from gateway.models import Channel, Payment, Status
 from gateway.payments import follow_ups
@@ -26,7 +28,7 @@ from gateway.payments.follow_ups import (
 )
 from gateway.payments.operation_table import LATE_REAUTHORIZATION_OPERATION, OPERATIONS
 from gateway.payments.points_of_service import find_point_of_service
-from gateway.payments.refusal import RequestRefusedError
+from gateway.payments.refusal import ACCOUNT_ERASED_CODE, RequestRefusedError
 from gateway.vault.sealing import VaultError
 from tests.gateway.payments.test_follow_ups import refund, request_of, sent
 from tests.support.chains import after, first
@@ -81,11 +83,11 @@ def test_an_account_that_does_not_open_refuses_its_follow_up(shop: Shop, monkeyp
     target.acquirer_merchant_id = "M-1"
     monkeypatch.setattr(follow_ups, "load_connector_account", lambda *call: seen.append(call))
     follow_ups._check_account_opens(target)
-    assert seen == [(follow_ups.CONNECTORS["simulator"], shop.channel.pk, "M-1")]
+    assert seen == [(CONNECTORS["simulator"], shop.channel.pk, "M-1")]
     monkeypatch.setattr(follow_ups, "load_connector_account", fail)
     with pytest.raises(RequestRefusedError) as told:
         process_follow_up(refund(shop, target.id.hex))
-    assert told.value.code == follow_ups.VAULT_ERROR_CODE
+    assert told.value.code == VAULT_ERROR_CODE
     assert Payment.objects.count() == 1
 
 
@@ -109,7 +111,7 @@ def test_a_card_that_does_not_open_is_read_once_more(
     else:
         with pytest.raises(RequestRefusedError) as told:
             follow_ups._open_chain_means(*named)
-        assert (told.value.code, calls) == (follow_ups.VAULT_ERROR_CODE, [named, named])
+        assert (told.value.code, calls) == (VAULT_ERROR_CODE, [named, named])
 
 
 @pytest.mark.parametrize("authorizing", [UUID(int=2), None])
@@ -128,7 +130,7 @@ def test_a_chains_card_is_replaced_by_what_its_authorization_was_sent_with(
 def test_an_erased_card_refuses_what_needs_it_and_nothing_else(shop: Shop) -> None:
     paid = shop.api.pay().id
     Payment.objects.update(means_sealed=None)
-    assert shop.api.follow(paid, "RB", "1.00").code == follow_ups.ACCOUNT_ERASED_CODE
+    assert shop.api.follow(paid, "RB", "1.00").code == ACCOUNT_ERASED_CODE
     assert shop.api.follow(paid, "RF", "1.00").status == 200
 
 

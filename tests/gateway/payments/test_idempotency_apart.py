@@ -44,7 +44,14 @@ def parse(header: str | None, *pairs: tuple[str, str | Secret], path: str = PATH
 
 
 def claim(**values: Any) -> IdempotencyClaim:
-    whole = {"token": TOKEN, "method": "POST", "path": PATH, "key": "key-1", "body": Secret("body"), **values}
+    whole: dict[str, Any] = {
+        "token": TOKEN,
+        "method": "POST",
+        "path": PATH,
+        "key": "key-1",
+        "body": Secret("body"),
+        **values,
+    }
     return IdempotencyClaim(**whole)
 
 
@@ -122,7 +129,7 @@ def test_what_may_not_be_stored_is_no_part_of_the_body(name: str, is_left_out: b
 # What is found.
 
 
-def insert(shop: Shop | None = None, age: timedelta = MINUTE, **values: Any) -> None:
+def insert(age: timedelta = MINUTE, **values: Any) -> None:
     IdempotencyKey.objects.create(
         **{
             "token": TOKEN, "method": "POST", "path": PATH, "key": "key-1", "payment": PAYMENT, "status": 400,

@@ -39,11 +39,6 @@ class Sent:
         return self.secrets.get(name)
 
 
-def parse(values: dict[str, str], **secrets: str) -> Means | None:
-    named = {name.replace("__", "."): text for name, text in secrets.items()}
-    return means_from_parameters(cast(Parameters, Sent(values, named)))
-
-
 CARD_VALUES = {
     "card.expiryMonth": "05", "card.expiryYear": "2034", "card.holder": "Jane Jones", "card.numberType": "DPAN",
 }  # fmt: skip

@@ -15,6 +15,7 @@ import pytest
 from django.db.models.functions import Now
 from django.test import override_settings
 
+from gateway import tracing
 from gateway.connectors.means import Card
 from gateway.connectors.port import (
     AcquirerReply,
@@ -25,8 +26,9 @@ from gateway.connectors.port import (
     ReversalReason,
     VoidRefusedError,
 )
+from gateway.connectors.routing import CONNECTORS
 from gateway.connectors.simulator.connector import SimulatorConnector
-from gateway.core import clock
+from gateway.core import clock, identifiers
 from gateway.core.money import Money
 from gateway.models import AcquirerExchange, Merchant, OpenPayment, Payment, PaymentEvent, Status
 from gateway.payments import recovery, step_up, store
@@ -310,10 +312,15 @@ class Pool:
         return "a future"
 
 
+def build_pool() -> Any:
+    return Pool()
+
+
 def test_an_inquiry_is_submitted_with_its_request(shop: Shop) -> None:
-    payment, pool = waiting(shop), Pool()
-    assert recovery._submit_inquiry(payment, pool) == "a future"  # type: ignore[arg-type]
-    simulator = recovery.CONNECTORS["simulator"]
+    payment, pool = waiting(shop), build_pool()
+    submitted: Any = recovery._submit_inquiry(payment, pool)
+    assert submitted == "a future"
+    simulator = CONNECTORS["simulator"]
     request = recovery.build_inquiry(payment, simulator)
     assert pool.submitted == [(recovery.resolve_outcome_in_thread, simulator, request, payment)]
 
@@ -322,7 +329,7 @@ def test_an_inquiry_is_submitted_with_its_request(shop: Shop) -> None:
 def test_an_inquiry_that_cannot_be_made_now_is_not_submitted(
     shop: Shop, monkeypatch: pytest.MonkeyPatch, why: str
 ) -> None:
-    payment, pool = waiting(shop), Pool()
+    payment, pool = waiting(shop), build_pool()
 
     def shut(*_: Any) -> Any:
         raise VaultError("shut")
@@ -334,8 +341,8 @@ def test_an_inquiry_that_cannot_be_made_now_is_not_submitted(
     else:
         monkeypatch.setattr(recovery, "build_inquiry", shut)
     inquiries: dict[Any, Payment] = {}
-    assert recovery._submit_inquiry(payment, pool) is None  # type: ignore[arg-type]
-    assert recovery._begin_recovery_safely(payment, pool, inquiries) is False  # type: ignore[arg-type]
+    assert recovery._submit_inquiry(payment, pool) is None
+    assert recovery._begin_recovery_safely(payment, pool, inquiries) is False
     assert (pool.submitted, inquiries) == ([], {})
 
 
@@ -343,12 +350,12 @@ def test_a_payment_ends_at_once_or_has_an_inquiry_and_a_fault_is_its_own(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     payment, inquiries = waiting(shop), dict[Any, Payment]()
-    assert recovery._begin_recovery_safely(payment, Pool(), inquiries) is False  # type: ignore[arg-type]
+    assert recovery._begin_recovery_safely(payment, build_pool(), inquiries) is False
     assert inquiries == {"a future": payment}
     monkeypatch.setattr(recovery, "_end_unfinished_step_up", lambda one: True)
-    assert recovery._begin_recovery_safely(payment, Pool(), {}) is True  # type: ignore[arg-type]
+    assert recovery._begin_recovery_safely(payment, build_pool(), {}) is True
     monkeypatch.setattr(recovery, "_end_unfinished_step_up", lambda one: 1 // 0)
-    assert recovery._begin_recovery_safely(payment, Pool(), {}) is False  # type: ignore[arg-type]
+    assert recovery._begin_recovery_safely(payment, build_pool(), {}) is False
 
 
 def test_an_answer_is_recorded_and_a_fault_is_its_payments_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -380,7 +387,8 @@ def test_an_inquirys_thread_closes_its_connection(monkeypatch: pytest.MonkeyPatc
         with pytest.raises(RuntimeError):
             recovery.resolve_outcome_in_thread(*call)
     else:
-        assert recovery.resolve_outcome_in_thread(*call) == call  # type: ignore[comparison-overlap]
+        found: Any = recovery.resolve_outcome_in_thread(*call)
+        assert found == call
     assert closed == [True]
 
 
@@ -692,12 +700,12 @@ def test_a_trace_says_who_was_asked_about_what_and_whether_it_answered(
         def set(self, **values: Any) -> None:
             spans[-1][2].update(values)
 
-    monkeypatch.setattr(recovery.tracing, "trace_span", lambda name, *, ndc: Span(name, ndc))
+    monkeypatch.setattr(tracing, "trace_span", lambda name, *, ndc: Span(name, ndc))
     payment, acquirer = waiting(shop), Scripted(*answers)
     recovery.resolve_outcome(acquirer, recovery.build_inquiry(payment, acquirer), payment)
     [(name, ndc, values)] = spans
     assert name == "recovery"
-    assert ndc == recovery.identifiers.format_ndc(payment.request_id, shop.channel.pk.hex)
+    assert ndc == identifiers.format_ndc(payment.request_id, shop.channel.pk.hex)
     assert values == {"connector": "scripted", "payment": payment.id.hex, "answered": answered}
 
 

@@ -221,12 +221,17 @@ class Plan:
         self.calls.append(("end", reply))
 
 
+def build_plan() -> Any:
+    return Plan()
+
+
 @pytest.mark.parametrize("refusal", ["", NO_FUNDS])
 def test_a_beginning_raises_its_parents_counter_and_asks_about_risk(shop: Shop, refusal: str) -> None:
     parent, other = begun(shop), begun(shop)
     Payment.objects.update(follow_ups=4)
     parent.refresh_from_db()
-    payment, plan, written = build(shop), Plan(), []
+    payment, plan = build(shop), build_plan()
+    written: list[Any] = []
     with others_stay(parent.pk.hex, payment.pk.hex):
         assert store.insert_payment(
             payment,
@@ -234,7 +239,7 @@ def test_a_beginning_raises_its_parents_counter_and_asks_about_risk(shop: Shop, 
             refusal=refusal,
             parent=parent,
             plan=plan,
-            extra_writes=written.append,  # type: ignore[arg-type]
+            extra_writes=written.append,
         )
     assert (again(parent).follow_ups, again(other).follow_ups, len(written)) == (5, 4, 1)
     assert plan.calls == (["read"] if refusal else [("begin", payment.id), "read"])
@@ -296,13 +301,15 @@ def test_a_wallets_token_is_used_by_its_payment(shop: Shop, begun_: bool) -> Non
 def test_an_end_is_told_logged_and_answered(
     shop: Shop, kind: str, code: str, told: list[Any], is_asked_for: bool
 ) -> None:
-    payment, once, plan = build(shop, payment_type=kind), context(), Plan()
+    payment, once, plan = build(shop, payment_type=kind), context(), build_plan()
     assert store.insert_payment(payment, trace=trace(), idempotency=once)
     granted = Money(payment.amount, "EUR") if code != NO_FUNDS else None
     reply = AcquirerReply(code=code, approved=granted, sent={"a": 1}, received={"b": 2}, connector_tx_id="T-7")
     own = trace() if is_asked_for else None
-    end = (Approved if granted is not None else Declined)(reply=reply, at=payment.created_at + MINUTE, duration_ms=17)
-    store.complete_payment(payment, end, trace=own, idempotency=once, plan=plan)  # type: ignore[arg-type]
+    end: Any = (Approved if granted is not None else Declined)(
+        reply=reply, at=payment.created_at + MINUTE, duration_ms=17
+    )
+    store.complete_payment(payment, end, trace=own, idempotency=once, plan=plan)
     found = Notification.objects.filter(payment_id=payment.pk)
     assert list(found.values_list("kind", "action")) == told
     assert {(one.created_at, one.sequence, one.channel_id, one.merchant_id) for one in found} == {
@@ -402,13 +409,13 @@ def test_a_redirect_is_kept_while_its_shopper_is_away(shop: Shop) -> None:
 
 
 def test_a_shopper_who_is_back_is_asked_about_by_the_rules_of_risk(shop: Shop) -> None:
-    payment, plan = begun(shop), Plan()
+    payment, plan = begun(shop), build_plan()
     suspend(payment)
-    assert store.resume_payment(payment, at=payment.created_at, plan=plan)  # type: ignore[arg-type]
+    assert store.resume_payment(payment, at=payment.created_at, plan=plan)
     assert plan.calls == [("begin", payment.id), "read"]
 
 
-@pytest.mark.parametrize("plan", [None, Plan()])
+@pytest.mark.parametrize("plan", [None, build_plan()])
 def test_a_decline_before_the_next_attempt_is_counted_where_somebody_counts(shop: Shop, plan: Any) -> None:
     payment = begun(shop)
     outcome = Declined(reply=AcquirerReply(code="300.100.100"), at=payment.created_at)

@@ -13,6 +13,7 @@ from gateway.catalogue.parse import InvalidParametersError
 from gateway.core import clock, identifiers
 from gateway.models import Channel, Merchant, Payment, Registration
 from gateway.payments import transaction_query as queries
+from gateway.payments.registrations import REGISTRATION_DELETED_CODE
 from gateway.payments.rendering import render_payment
 from gateway.payments.transaction_query import (
     TransactionPage,
@@ -32,7 +33,7 @@ HOT = START - timedelta(days=9)
 
 # The parameters.
 
-NOTHING = {
+NOTHING: dict[str, Any] = {
     "merchant": UUID(int=1), "channel": UUID(int=2), "transaction_id": None, "number": None, "start": None,
     "end": None, "types": (), "methods": (), "linked": False, "limit": 7, "page": None, "hot_since": HOT,
 }  # fmt: skip
@@ -83,7 +84,7 @@ def test_the_most_selective_way_is_gone(values: dict[str, Any], path: str) -> No
 
 @pytest.mark.parametrize(("page", "offset", "most"), [(None, 0, 20), (1, 0, 20), (2, 20, 40), (5, 80, 100)])
 def test_a_page_begins_after_those_before_it(page: int | None, offset: int, most: int) -> None:
-    values = {
+    values: dict[str, Any] = {
         "number": 3, "start": START, "end": START + SECOND, "transaction_id": "order", "types": ("DB", "PA"),
         "methods": ("CC",), "limit": 20,
     }  # fmt: skip
@@ -603,4 +604,4 @@ def test_a_registration_is_told_as_it_is_now(status: str, mode: str, code: str) 
     body = queries.render_queried_registration(registration)
     made = clock.format_timestamp(at)
     assert (body["paymentMethod"], body["requestTimestamp"], body["timestamp"]) == ("DD", made, made)
-    assert body["result"]["code"] == (queries.REGISTRATION_DELETED_CODE if status == "DELETED" else code)
+    assert body["result"]["code"] == (REGISTRATION_DELETED_CODE if status == "DELETED" else code)

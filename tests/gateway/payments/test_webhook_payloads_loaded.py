@@ -6,6 +6,7 @@ import itertools
 import json
 from collections.abc import Iterable
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -50,7 +51,8 @@ def url_of(payment: Payment) -> str:
 
 
 def test_a_payload_is_rendered_where_it_is_wanted_and_an_old_url_called_where_there_is_one(shop: Shop) -> None:
-    plain, other, called, also_called = (pay(shop, **fields) for fields in ({}, {}, *[{"notificationUrl": URL}] * 2))
+    plain, other = pay(shop), pay(shop)
+    called, also_called = pay(shop, notificationUrl=URL), pay(shop, notificationUrl=URL)
     pay(shop, notificationUrl=URL)
     notes = {one.pk: note(one) for one in (plain, other, called, also_called)}
     wanted = [notes[plain.pk], notes[called.pk]]
@@ -109,12 +111,10 @@ def test_a_decision_is_read_for_notifications_of_risk_that_are_rendered(shop: Sh
     checked, other, paid = (Payment.objects.get(pk=shop.api.pay(paymentType=kind).id) for kind in ("RI", "RI", "DB"))
     assert RiskDecision.objects.filter(pk__in=(checked.pk, other.pk)).count() == 2
     notes = [note(checked, kind="RISK"), note(other, kind="RISK"), note(paid)]
-    for rendered, found in (
-        (notes, {checked.pk, other.pk}),
-        (notes[:1], {checked.pk}),
-        (notes[2:], set()),
-        ([], set()),
-    ):
+    cases: list[tuple[list[Notification], set[UUID]]] = [
+        (notes, {checked.pk, other.pk}), (notes[:1], {checked.pk}), (notes[2:], set()), ([], set()),
+    ]  # fmt: skip
+    for rendered, found in cases:
         decisions = webhook_payloads._load_decisions(notes, {one.pk for one in rendered})
         assert decisions.keys() == found
         assert all(decisions[ident].pk == ident for ident in found)
