@@ -28,8 +28,9 @@ def payout(iso_host: IsoHost, shop: Shop) -> str:
     """A payout of 92.00 EUR without an answer."""
     account_at_host(shop.channel, iso_host)
     iso_host.next("0200", "lost")
-    sent = {"transactionProcessingCode": "PAYMENT", "transactionBai": "AA", "recipient__country": "DEU"}
-    made = shop.api.pay(testMode="EXTERNAL", paymentType="CD", **sent).id
+    transfer = {"transactionProcessingCode": "PAYMENT", "transactionBai": "AA"}
+    parties = {"recipient__country": "DEU", "sender__name": "Example Shop"}
+    made = shop.api.pay(testMode="EXTERNAL", paymentType="CD", **transfer, **parties).id
     recover_after(120)
     return made
 
