@@ -97,6 +97,7 @@ def signed(data: Any, salt: str = sessions._SALT) -> str:
         (signed(["a"]), {}),
         (signed("text"), {}),
     ],
+    ids=["whole", "changed", "of another salt", "no signature", "empty", "a user", "a login", "a list", "a text"],
 )
 def test_of_a_cookie_only_what_was_signed_for_a_visitor_is_read(key: str, expected: dict[str, str]) -> None:
     assert read(key) == expected

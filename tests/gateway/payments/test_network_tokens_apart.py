@@ -97,6 +97,9 @@ class Watch:
     def __init__(self, over: bool) -> None:
         self.over = over
 
+    def __repr__(self) -> str:
+        return f"Watch({self.over})"
+
     def verdict_after_decline(self) -> object | None:
         return object() if self.over else None
 
