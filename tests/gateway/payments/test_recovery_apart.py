@@ -448,6 +448,7 @@ def test_an_inquiry_names_a_first_payment_as_it_was_sent(shop: Shop, monkeypatch
         trace_number=77,
         account=ConnectorAccount(merchant="M-1", channel=shop.channel.pk),
         attempt=3,
+        asked_for=timedelta(0),
     )
     assert recovery.build_inquiry(payment, SimulatorConnector()) == expected
     payment.merchant.clock_offset = timedelta(days=2)
@@ -541,12 +542,14 @@ SILENCE = OutcomeUnknownError("no line", {"asked": "c"})
 VOIDED = AcquirerReply(
     code="000.100.110", approved=EUR_92, details={"a": "void", "b": "void"}, sent={"void": "d"}, received={"said": "e"}
 )
+STAYS = VoidRefusedError("it stays", {"void": "f"})
 KEPT = VoidRefusedError("it stays", {"void": "f"}, ask_again_after=timedelta(minutes=7))
 INQUIRED = ("inquire", {"asked": "a"}, {"said": "b"})
 UNANSWERED = ("inquire", {"asked": "c"}, {"silence": "no line"})
 WAS_VOIDED = ("void", {"void": "d"}, {"said": "e"})
 VOID_UNANSWERED = ("void", {"asked": "c"}, {"silence": "no line"})
 VOID_REFUSED = ("void", {"void": "f"}, {"silence": "it stays"})
+WAITS = ("wait", {"void": "f"}, {"silence": "it stays"})
 WHOLE_ONLY = PrivateFacts(whole_amount_only=True).as_json()
 REFUSED = PrivateFacts(refused_code="100.400.500", refused_details={"b": "kept", "c": "kept"}).as_json()
 TIMEOUT, FRAUD, CUSTOMER = ReversalReason.TIMEOUT, ReversalReason.SUSPECTED_FRAUD, ReversalReason.CUSTOMER
@@ -574,9 +577,10 @@ def one_step(monkeypatch: pytest.MonkeyPatch) -> None:
         (False, {}, [NOT_FOUND, VOIDED], [INQUIRED, WAS_VOIDED], REVERSED, TIMEOUT),
         (True, {}, [NOT_FOUND, VOIDED], [INQUIRED, WAS_VOIDED], REVERSED, TIMEOUT),
         (False, {}, [NOT_FOUND, SILENCE], [INQUIRED, VOID_UNANSWERED], None, TIMEOUT),
-        (False, {}, [NOT_FOUND, KEPT, APPROVED], [INQUIRED, VOID_REFUSED, INQUIRED], "000.100.110", TIMEOUT),
-        (False, {}, [NOT_FOUND, KEPT, NOT_FOUND], [INQUIRED, VOID_REFUSED, INQUIRED], None, TIMEOUT),
-        (False, {}, [NOT_FOUND, KEPT, SILENCE], [INQUIRED, VOID_REFUSED, UNANSWERED], None, TIMEOUT),
+        (False, {}, [NOT_FOUND, STAYS, APPROVED], [INQUIRED, VOID_REFUSED, INQUIRED], "000.100.110", TIMEOUT),
+        (False, {}, [NOT_FOUND, STAYS, NOT_FOUND], [INQUIRED, VOID_REFUSED, INQUIRED], None, TIMEOUT),
+        (False, {}, [NOT_FOUND, STAYS, SILENCE], [INQUIRED, VOID_REFUSED, UNANSWERED], None, TIMEOUT),
+        (False, {}, [NOT_FOUND, KEPT], [WAITS], None, TIMEOUT),
         (False, WHOLE_ONLY, [APPROVED], [INQUIRED], "000.100.110", None),
         (False, WHOLE_ONLY, [DECLINED], [INQUIRED], NO_FUNDS, None),
         (False, WHOLE_ONLY, [PART, SILENCE], [INQUIRED, VOID_UNANSWERED], None, CUSTOMER),
@@ -601,7 +605,8 @@ def test_an_inquiry_ends_with_an_answer_a_void_or_neither(
     assert result.was_taken_back is False
     assert result.ask_again_after == (timedelta(minutes=7) if KEPT in answers and not answer else None)
     assert [one for kind, one in acquirer.heard if kind == "void"] == [reason] * (reason is not None)
-    assert [kind for kind, _ in acquirer.heard] == [kind for kind, _, _ in exchanges]
+    heard = ["inquire", "void"] if exchanges == [WAITS] else [kind for kind, _, _ in exchanges]
+    assert [kind for kind, _ in acquirer.heard] == heard
     assert OpenPayment.objects.get(pk=payment.pk).void_attempted is (attempted or reason is not None)
     assert OpenPayment.objects.get(pk=other.pk).void_attempted is False
     if result.reply is not None and exchanges[-1][0] == "void":
@@ -633,7 +638,8 @@ def test_an_approval_that_is_refused_becomes_the_refusal_once_it_is_void(shop: S
     [
         (VOIDED, WAS_VOIDED, VOIDED, None),
         (SILENCE, VOID_UNANSWERED, None, None),
-        (KEPT, VOID_REFUSED, None, timedelta(minutes=7)),
+        (STAYS, VOID_REFUSED, None, None),
+        (KEPT, WAITS, None, timedelta(minutes=7)),
     ],
 )
 def test_an_approval_that_came_too_late_is_voided_and_not_asked_about(

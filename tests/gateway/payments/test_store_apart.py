@@ -121,7 +121,9 @@ def test_a_late_approval_opens_its_payment_for_the_void_where_it_was_approved(
     assert (kept.status, kept.result_code, kept.sequence) == (Status.DECLINED, NO_FUNDS, 2)
     assert {name: getattr(kept, name) for name in before} == before | changes
     opened = OpenPayment.objects.get()
-    assert (opened.pk, opened.inquiries, opened.void_attempted, opened.trace_number) == (payment.pk, 0, True, 88)
+    # A void that names what the approval said is a message with a number of its own; these connectors have none.
+    number = 88 if reply is APPROVED else 0
+    assert (opened.pk, opened.inquiries, opened.void_attempted, opened.trace_number) == (payment.pk, 0, True, number)
     assert abs(opened.recover_at - clock.real_now()) < MINUTE
     [exchange] = AcquirerExchange.objects.all()
     assert (exchange.payment_id, exchange.connector, exchange.kind) == (payment.pk, asked["connector"], "submit")

@@ -270,17 +270,17 @@ def test_a_rebill_of_a_card_that_is_never_approved_again_is_not_sent(shop: Shop,
     assert (answer.code, len(host.log)) == ("700.601.003", sent)
 
 
-@pytest.mark.parametrize("practice", ["INCREMENTAL_AUTH", "REAUTHORIZATION"])
-def test_increments_and_renewals_keep_the_rules_too(shop: Shop, host: IsoHost, practice: str) -> None:
+@pytest.mark.parametrize(("practice", "amount"), [("INCREMENTAL_AUTH", "5.00"), ("REAUTHORIZATION", "92.00")])
+def test_increments_and_renewals_keep_the_rules_too(shop: Shop, host: IsoHost, practice: str, amount: str) -> None:
     """Merchant-initiated: what the cardholder stopped for the merchant holds for them."""
     named = {"standingInstruction.industryPractice": practice}
     held = pay(shop, MASTERCARD, paymentType="PA").id
-    assert shop.api.follow(held, "PA", "5.00", **named).code == OK
+    assert shop.api.follow(held, "PA", amount, **named).code == OK
     advise(host, "05", "21")
     assert renew(shop, MASTERCARD).status == 400
     sent = len(host.log)
-    assert shop.api.follow(held, "PA", "5.00", **named).code == "700.601.001"
-    assert shop.api.follow(held, "PA", "5.00", **named, **{"standingInstruction.source": "CIT"}).code == OK
+    assert shop.api.follow(held, "PA", amount, **named).code == "700.601.001"
+    assert shop.api.follow(held, "PA", amount, **named, **{"standingInstruction.source": "CIT"}).code == OK
     assert len(host.log) == sent + 1
     assert shop.api.follow(held, "CP", "5.00").code == OK
 
