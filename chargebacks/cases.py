@@ -98,17 +98,19 @@ def insert_case(
 ) -> None:
     """Insert a new case in the statement that writes its CB payment ``dispute``. ``behind``: the disputed payment.
     ``respond_by``: the acquirer's day, in the zone of ``scheme``. ``answer_by``: the moment, if it is after
-    ``respond_by``'s, until which an answer is taken."""
+    ``respond_by``'s, until which an answer is taken; by default the end of the acquirer's day there."""
     if previous is not None:
         scheme = scheme.fill_from(previous)
     event, stage = _choose_opening(dispute, scheme, previous, answered=respond_by is not None)
     state, opened_at = apply_dispute_event(BEFORE_DISPUTE, event), dispute.created_at
     brand = find_network_brand(dispute)
     rule = find_stage_rule(brand, scheme.reason, stage, find_merchant_country(behind))
-    today = clock.real_now().astimezone(ZoneInfo(scheme.zone or "UTC")).date()
+    today = clock.real_now().astimezone(ZoneInfo(scheme.zone or merchant.time_zone)).date()
     days_gone = max((today - scheme.day).days, 0) if scheme.day is not None else 0
     if respond_by is not None and scheme.zone:
-        respond_by = min(respond_by, find_last_answer_day(merchant, find_day_end(respond_by, scheme.zone)))
+        day_end = find_day_end(respond_by, scheme.zone)
+        answer_by = answer_by or day_end + merchant.clock_offset
+        respond_by = min(respond_by, find_last_answer_day(merchant, day_end))
     due_at = compute_response_deadline(merchant, opened_at, respond_by, rule.answer_days, days_gone)
     if answer_by is not None and due_at <= opened_at:
         due_at = max(answer_by, opened_at)
