@@ -22,6 +22,14 @@ from django.utils.translation import gettext as _
 from chargebacks.cases import compute_refunded_before
 from chargebacks.evidence_checklist import OTHER_CHARGEBACK_REASON, is_chargeback_reason
 from chargebacks.models import Chargeback, DisputeAlert
+from chargebacks.notes import (
+    ABOVE_LIMIT_NOTE,
+    NO_RIGHT_TO_REFUND_NOTE,
+    REFUND_DECLINED_NOTE,
+    REFUNDED_BEFORE_NOTE,
+    REFUNDED_NOTE,
+    translate_note,
+)
 from chargebacks.stages import find_inquiry_days
 from gateway.access import audit_log, permissions
 from gateway.backoffice.access.independence import MOVE_MONEY_PERMISSION
@@ -95,7 +103,7 @@ def record_alert(disputed: Payment, facts: AlertFacts, by: audit_log.Actor) -> t
         closed_at=now if refunded else None,
         remind_at=None if refunded else now,
         moved_at=read_database_time(),
-        note="The payment was refunded before." if refunded else "",
+        note=REFUNDED_BEFORE_NOTE if refunded else "",
     )
     same = DisputeAlert.objects.filter(merchant=merchant, provider=facts.provider, reference=facts.reference)
     if (known := same.first()) is not None:
@@ -143,7 +151,7 @@ def refund_alert(alert: DisputeAlert, clerk: Clerk) -> DisputeAlert:
         raise AlertNotPossibleError(_("The alert is closed, or was changed by somebody else. Look at it again."))
     _send_refund(alert, clerk.actor, clerk)
     if alert.state not in (AlertState.REFUNDING, AlertState.REFUNDED):
-        raise AlertNotPossibleError(alert.note)
+        raise AlertNotPossibleError(translate_note(alert.note))
     return alert
 
 
@@ -191,7 +199,7 @@ def _work_on(alert: DisputeAlert) -> bool:
         return _move(alert, AlertState.DISPUTED)
     disputed = Payment.objects.select_related("merchant", "channel").get(pk=alert.disputed)
     if _is_refunded(disputed, alert.amount):
-        return _move(alert, AlertState.REFUNDED, note="The payment was refunded.")
+        return _move(alert, AlertState.REFUNDED, note=REFUNDED_NOTE)
     if clock.merchant_now(alert.merchant) >= alert.due_at:
         return _move(alert, AlertState.EXPIRED)
     return False
@@ -216,8 +224,8 @@ def _send_left_refund(alert: DisputeAlert) -> None:
     were checked. A user without the right to refund has none sent, and the alert waits for another decision."""
     clerk = _find_asking_clerk(alert)
     if clerk is None and _find_refund(alert) is None:
-        words = _("Who asked for the refund may not refund any more. Nothing was sent.")
-        _move(alert, AlertState.OPEN if alert.chargeback is None else AlertState.DISPUTED, note=words)
+        state = AlertState.OPEN if alert.chargeback is None else AlertState.DISPUTED
+        _move(alert, state, note=NO_RIGHT_TO_REFUND_NOTE)
         return
     _send_refund(alert, audit_log.Actor(name=alert.refund_by), clerk)
 
@@ -248,7 +256,7 @@ def _send_refund(alert: DisputeAlert, by: audit_log.Actor, clerk: Clerk | None) 
             order = FollowUpOrder(target=disputed, code="RF", amount=amount)
             made = execute_follow_up(order, by, follow_up=alert.refund, alone=clerk)
         except ClerkLimitExceededError:
-            why = _("This is above your limit. Ask for it on the payment's page: the refund closes the alert.")
+            why = ABOVE_LIMIT_NOTE
         except FollowUpNotPossibleError as fault:
             made, why = _find_refund(alert), str(fault)  # another worker may have sent it meanwhile
     if made is not None and made.status not in FINAL_STATUSES:
@@ -258,7 +266,7 @@ def _send_refund(alert: DisputeAlert, by: audit_log.Actor, clerk: Clerk | None) 
         return
     changes: dict[str, Any] = {"note": why[:500]}
     if made is not None:
-        changes = {"refund": None, "note": _("The refund was declined: %s") % made.result_code}
+        changes = {"refund": None, "note": REFUND_DECLINED_NOTE % {"code": made.result_code}}
     alert.refresh_from_db(fields=["chargeback"])
     _move(alert, AlertState.OPEN if alert.chargeback is None else AlertState.DISPUTED, **changes)
 

@@ -23,6 +23,7 @@ from django.utils.translation import gettext as _
 from chargebacks.deadlines import compute_response_deadline, find_day_end, find_last_answer_day
 from chargebacks.merchant_countries import find_merchant_country
 from chargebacks.models import CaseEvent, Chargeback, DisputeAlert, Reminder
+from chargebacks.notes import CAME_BACK_NOTE, DECIDED_STAGE_NOTE, NOT_ANSWERED_NOTE, RETURN_NOTE
 from chargebacks.revocations import stop_stored_credentials, stops_stored_credentials
 from chargebacks.stages import DisputeStage, choose_next_stage, find_stage_rule, is_final_return
 from chargebacks.states import (
@@ -45,12 +46,9 @@ from gateway.timers.due_times import lowest_id_since_sql
 
 REMINDER_DAYS: Final = (7, 3, 1)
 MAX_CASE_UPDATE_TRIES: Final = 20
-DECIDED_STAGE_NOTE: Final = "The money of the stage that was lost before."
-RETURN_NOTE: Final = "A return of the debtor's bank: the scheme has no answer to it."
 _OPENING_NOTES: Final[Mapping[DisputeEvent, str]] = MappingProxyType(
     {DisputeEvent.DECIDED: DECIDED_STAGE_NOTE, DisputeEvent.RETURN: RETURN_NOTE}
 )
-NOT_ANSWERED_NOTE: Final = "No evidence was submitted by {due}: the dispute is lost."
 ADOPTION_LOOKBACK: Final = timedelta(days=3)
 """How far back a run looks for payments without a case; once an hour a run covers all of them."""
 
@@ -98,17 +96,19 @@ def insert_case(
 ) -> None:
     """Insert a new case in the statement that writes its CB payment ``dispute``. ``behind``: the disputed payment.
     ``respond_by``: the acquirer's day, in the zone of ``scheme``. ``answer_by``: the moment, if it is after
-    ``respond_by``'s, until which an answer is taken."""
+    ``respond_by``'s, until which an answer is taken; by default the end of the acquirer's day there."""
     if previous is not None:
         scheme = scheme.fill_from(previous)
     event, stage = _choose_opening(dispute, scheme, previous, answered=respond_by is not None)
     state, opened_at = apply_dispute_event(BEFORE_DISPUTE, event), dispute.created_at
     brand = find_network_brand(dispute)
     rule = find_stage_rule(brand, scheme.reason, stage, find_merchant_country(behind))
-    today = clock.real_now().astimezone(ZoneInfo(scheme.zone or "UTC")).date()
+    today = clock.real_now().astimezone(ZoneInfo(scheme.zone or merchant.time_zone)).date()
     days_gone = max((today - scheme.day).days, 0) if scheme.day is not None else 0
     if respond_by is not None and scheme.zone:
-        respond_by = min(respond_by, find_last_answer_day(merchant, find_day_end(respond_by, scheme.zone)))
+        day_end = find_day_end(respond_by, scheme.zone)
+        answer_by = answer_by or day_end + merchant.clock_offset
+        respond_by = min(respond_by, find_last_answer_day(merchant, day_end))
     due_at = compute_response_deadline(merchant, opened_at, respond_by, rule.answer_days, days_gone)
     if answer_by is not None and due_at <= opened_at:
         due_at = max(answer_by, opened_at)
@@ -330,9 +330,8 @@ def expire_overdue_cases(merchant: Merchant | None = None) -> int:
         if case.state != DisputeState.OPEN:
             continue
         zone = ZoneInfo(case.merchant.time_zone)
-        note = NOT_ANSWERED_NOTE.format(
-            due=f"{case.due_at.astimezone(zone):%Y-%m-%d %H:%M} ({case.merchant.time_zone})"
-        )
+        due = f"{case.due_at.astimezone(zone):%Y-%m-%d %H:%M} ({case.merchant.time_zone})"
+        note = NOT_ANSWERED_NOTE % {"due": due}
         closed += move_case(case, DisputeEvent.EXPIRE, at=clock.merchant_now(case.merchant), note=note)
     return closed
 
@@ -478,7 +477,7 @@ def _close_reversed_case(representment: Payment, by: str) -> bool:
             continue
         came = representment.approved_amount or Decimal(0)
         recovered = case.recovered + came
-        note = f"{recovered} {case.currency} of {case.amount} came back."
+        note = CAME_BACK_NOTE % {"recovered": f"{recovered} {case.currency}", "amount": case.amount}
         if move_case(
             case,
             DisputeEvent.REVERSE,

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from chargebacks import alerts, cases
 from chargebacks.models import Chargeback, DisputeAlert
+from chargebacks.notes import INQUIRY_ANSWERED_NOTE, INQUIRY_CLOSED_NOTE, LOST_NOTE, SUBMITTED_NOTE
 from chargebacks.states import DisputeEvent, DisputeTransitionError
 from gateway.access import audit_log
 from gateway.core import clock
@@ -17,10 +18,6 @@ from gateway.models import Payment
 from gateway.processor_events.dispute_hooks import DisputeHooks, ReportedInquiry
 
 PROCESSOR: Final = audit_log.Actor(name="the processor")
-SUBMITTED_NOTE: Final = "Evidence was submitted at the processor."
-LOST_NOTE: Final = "The processor says that the dispute is lost."
-INQUIRY_ANSWERED_NOTE: Final = "Documents were submitted at the processor."
-INQUIRY_CLOSED_NOTE: Final = "The processor has closed the inquiry."
 
 
 def record_inquiry(disputed: Payment, inquiry: ReportedInquiry) -> str:
@@ -44,7 +41,7 @@ def record_inquiry(disputed: Payment, inquiry: ReportedInquiry) -> str:
     if inquiry.answered:
         alerts.close_inquiry(alert, DisputeAlert.State.ANSWERED, INQUIRY_ANSWERED_NOTE)
     elif inquiry.closed:
-        alerts.close_inquiry(alert, DisputeAlert.State.EXPIRED, INQUIRY_CLOSED_NOTE)
+        alerts.close_inquiry(alert, DisputeAlert.State.LET_GO, INQUIRY_CLOSED_NOTE)
     return ""
 
 

@@ -26,6 +26,7 @@ from chargebacks.alerts import AlertFacts, AlertNotPossibleError
 from chargebacks.disputed_orders import find_order_numbers
 from chargebacks.evidence_checklist import OTHER_CHARGEBACK_REASON, describe_reason
 from chargebacks.models import Chargeback, DisputeAlert
+from chargebacks.notes import translate_note
 from gateway.access import permissions
 from gateway.backoffice.follow_ups.follow_up_form import OPERATE_PAYMENT_PERMISSION, clerk_from_request
 from gateway.backoffice.kit import keyset
@@ -193,6 +194,7 @@ def _render_row(alert: DisputeAlert) -> dict[str, Any]:
         "pill": {"tone": tone, "text": str(text)},
         "kind": _(DisputeAlert.Kind(alert.kind).label),
         "words": _(describe_reason(alert.reason_code)),
+        "note": translate_note(alert.note),
         "due": f"{alert.due_at.astimezone(zone):%Y-%m-%d %H:%M} ({alert.merchant.time_zone})",
         "address": reverse("admin:chargebacks_chargeback_alert", args=[alert.pk]),
     }

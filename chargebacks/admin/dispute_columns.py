@@ -79,7 +79,7 @@ DISPUTE_COLUMNS: Final[Mapping[str, ListColumn]] = MappingProxyType({
         title=lazy("Closed"), render=lambda each: render_moment(each["row"].closed_at, "minutes", named=False),
         timed=True,
     ),
-    "note": ListColumn(title=lazy("Note"), render=_render_text("note"), style="ck-cut"),
+    "note": ListColumn(title=lazy("Note"), render=lambda each: mask_text(each["note"]) or "–", style="ck-cut"),
     "id": ListColumn(title="id", render=lambda each: each["row"].pk.hex),
 })  # fmt: skip
 USUAL_DISPUTE_COLUMNS: Final = ("opened", "left", "amount", "state", "order", "reason", "due", "merchant")

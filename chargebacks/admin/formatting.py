@@ -34,6 +34,7 @@ from chargebacks.evidence_checklist import (
 )
 from chargebacks.gathered_evidence import RecordedProof
 from chargebacks.models import Chargeback, Evidence
+from chargebacks.notes import translate_note
 from chargebacks.stages import (
     SCHEME_BY_BRAND,
     SEPA_SCHEME,
@@ -43,6 +44,7 @@ from chargebacks.stages import (
     find_stage_rule,
 )
 from chargebacks.states import DisputeEvent, DisputeState
+from gateway.backoffice.access.audit_sentences import name_actor
 from gateway.backoffice.kit.formatting import format_moment
 from gateway.core import clock
 from gateway.core.result_codes import RESULT_CODES
@@ -91,6 +93,7 @@ def render_case_row(case: Chargeback) -> dict[str, Any]:
         "row": case,
         "pill": {"tone": tone, "text": str(text)},
         "words": _(describe_reason(case.reason_code)),
+        "note": translate_note(case.note),
         "stage": _(DisputeStage(case.stage).label) if case.stage != DisputeStage.FIRST else "",
         "left": _render_time_left(case),
         "due": format_deadline(case.due_at, case.merchant.time_zone) if case.due_at > case.opened_at else "",
@@ -106,8 +109,8 @@ def render_case_events(case: Chargeback) -> list[dict[str, Any]]:
             "at": event.at,
             "words": EVENT_TEXTS[event.event],
             "state": event.get_state_display(),
-            "by": event.by,
-            "note": event.note,
+            "by": name_actor(event.by),
+            "note": translate_note(event.note),
         }
         for event in case.events.order_by("sequence")
     ]

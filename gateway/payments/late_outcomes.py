@@ -72,6 +72,9 @@ def record_late_outcome(
                 return
             except PaymentTransitionError:
                 payment.refresh_from_db()
+    elif isinstance(outcome, Declined) and payment.status == Status.APPROVED and is_card_payout(payment):
+        # A person said that it was paid. Its acquirer says that it was not.
+        log.error("declined_after_payout", payment=payment.id.hex, connector=asked["connector"])
     store.record_exchange(
         payment,
         "submit",

@@ -96,6 +96,17 @@ def test_what_was_refunded_before_or_elsewhere_needs_no_decision(shop: Shop) -> 
     assert (waiting.state, waiting.note) == (State.REFUNDED, "The payment was refunded.")
 
 
+def test_a_note_of_the_gateway_is_shown_in_the_readers_language(shop: Shop) -> None:
+    payment = paid(shop)
+    shop.api.post(f"/v1/payments/{payment.id.hex}", {"paymentType": "RF", "amount": "92.00", "currency": "EUR"})
+    alert = alerted(payment)
+    manager = signed_in(person("max", "manager", shop.merchant))
+    manager.cookies["django_language"] = "de"
+    page = manager.get(reverse("admin:chargebacks_chargeback_alert", args=[alert.pk])).content.decode()
+    assert "Die Zahlung war schon erstattet." in page
+    assert "The payment was refunded" not in page
+
+
 def test_let_go_answered_and_not_answered_in_time(shop: Shop) -> None:
     gone, late = alerted(paid(shop)), alerted(paid(shop), reference="A-2")
     inquiry = alerted(paid(shop), reference="A-3", kind=DisputeAlert.Kind.INQUIRY)

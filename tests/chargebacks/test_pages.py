@@ -21,6 +21,7 @@ from django.urls import reverse
 from chargebacks import ledger
 from chargebacks.admin.disputes import count_urgent_disputes
 from chargebacks.models import Chargeback, Contact
+from chargebacks.processor_disputes import move_reported_case
 from chargebacks.states import DisputeState
 from gateway.backoffice.sign_in import time_zones
 from gateway.core import clock
@@ -396,6 +397,11 @@ def test_a_dispute_in_german_tells_reason_events_reminders_and_refusals_in_germa
     Contact.objects.create(merchant=shop.merchant, email="disputes@shop.example")
     clara.cookies["django_language"] = "de"
     pass_time(shop.api, days=6)
+    moved = ledger.record_chargeback(payment_of(shop.api.pay().id), Decimal("92.00"), by=BY)
+    assert move_reported_case(moved.pk, lost=True)
+    page = text(clara.get(f"{LIST}{moved.pk}/change/"))
+    assert page.count("Der Prozessor sagt, dass der Streitfall verloren ist.") == 2
+    assert ("· der Prozessor" in page, "The processor" in page) == (True, False)
     page = text(clara.get(f"{LIST}{case.pk}/change/"))
     for told in (
         "Ware kam nie an",

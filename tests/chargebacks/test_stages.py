@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -181,6 +182,39 @@ def test_the_acquirers_day_ends_in_its_own_zone(shop: Shop, theirs: str, ours: s
     facts = cases.SchemeFacts(reason="10.4", zone=theirs)
     case = ledger.record_chargeback(paid(shop), Decimal(100), by=BY, respond_by=date(2030, 1, 31), scheme=facts)
     assert case.due_at == datetime.fromisoformat(due)
+
+
+@pytest.mark.parametrize(
+    ("now", "lost"),
+    [("2033-01-31T07:00:00+00:00", 0), ("2033-01-31T22:59:00+00:00", 0), ("2033-01-31T23:30:00+00:00", 1)],
+)
+@pytest.mark.parametrize("ahead", [0, 40])
+def test_a_case_is_open_until_the_acquirers_day_ends(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, now: str, lost: int, ahead: int
+) -> None:
+    """The merchant's last 17:00 before it was past, and the case was lost at once. The clock of a merchant may be
+    ahead, the acquirer's is not."""
+    Merchant.objects.update(time_zone="America/Los_Angeles", clock_offset=timedelta(days=ahead))
+    payment, at = paid(shop), datetime.fromisoformat(now)
+    monkeypatch.setattr(clock, "real_now", lambda: at)
+    facts = cases.SchemeFacts(reason="10.4", zone="Europe/Berlin")
+    case = ledger.record_chargeback(payment, Decimal(100), by=BY, respond_by=date(2033, 1, 31), scheme=facts)
+    end = datetime.fromisoformat("2033-01-31T23:00:00+00:00")
+    assert case.due_at == max(at, end) + timedelta(days=ahead)
+    assert cases.expire_overdue_cases() == lost
+
+
+@pytest.mark.parametrize(("zone", "left"), [("Pacific/Kiritimati", 9), ("UTC", 10)])
+def test_the_schemes_days_are_the_merchants_where_nobody_names_a_zone(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, zone: str, left: int
+) -> None:
+    Merchant.objects.update(time_zone=zone)
+    payment = paid(shop)
+    monkeypatch.setattr(clock, "real_now", lambda: datetime.fromisoformat("2033-01-30T12:00:00+00:00"))
+    facts = cases.SchemeFacts(reason="10.4", day=date(2033, 1, 28))
+    case = ledger.record_chargeback(payment, Decimal(100), by=BY, scheme=facts)
+    local = [at.astimezone(ZoneInfo(zone)).date() for at in (case.opened_at, case.due_at)]
+    assert (local[1] - local[0]).days == left
 
 
 def test_a_line_is_counted_from_its_own_day(shop: Shop) -> None:

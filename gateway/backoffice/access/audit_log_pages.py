@@ -30,7 +30,7 @@ from gateway.access import audit_log
 from gateway.access.permissions import RowOwner
 from gateway.background import queue
 from gateway.backoffice.access import audit_work
-from gateway.backoffice.access.audit_sentences import LOOK_ACTIONS, describe_entries, name_kind
+from gateway.backoffice.access.audit_sentences import LOOK_ACTIONS, describe_entries, name_kind, name_operation
 from gateway.backoffice.follow_ups.reasons import name_reason
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
 from gateway.backoffice.kit.entity_names import label_entity
@@ -39,8 +39,7 @@ from gateway.backoffice.kit.list_filters import PeriodFilter
 from gateway.backoffice.kit.work_start import start_page_work
 from gateway.backoffice.payments.chain_sums import CHAIN_SUM_KEYS
 from gateway.core import identifiers
-from gateway.models import AuditEntry, AuditSeal, Channel, Merchant
-from gateway.payments.operation_table import OPERATIONS
+from gateway.models import Approval, AuditEntry, AuditSeal, Channel, Merchant
 
 HYPHENATED_UUID_CHARS: Final = 36
 """Length of an id with hyphens, as Django writes it; pages, API and logs write it without."""
@@ -57,6 +56,8 @@ _VALUE_TITLES: Final[Mapping[str, Any]] = {
     "note": _("Note"), "payment": _("Payment"), "status": _("Status"), "code": _("Result"),
     "alone": _("Without a second person"), "name": _("Name"), "merchant": _("Merchant"), "state": _("State"),
     "account": _("Account"), "institute": _("Institute"), "file": _("File"), "lines": _("Lines"),
+    "paid": _("Paid out"), "asked by": _("Asked by"), "decided by": _("Decided by"),
+    "follow-up": _("Carried out as"), "why": _("Why"),
 }  # fmt: skip
 """Value of an entry → its name for a reader, in the order in which they are shown."""
 
@@ -283,7 +284,8 @@ def _load_entities(subject: str, *kept: Mapping[str, Any]) -> dict[UUID, str]:
             asked.setdefault(model, set()).add(ident)
     found: dict[UUID, str] = {}
     for model, idents in asked.items():
-        rows = model._default_manager.select_related(*(("merchant",) if model is Channel else ()))
+        rows: QuerySet[Any] = model._default_manager.all()
+        rows = rows.select_related("merchant") if model is Channel else rows
         found |= {ident: label_entity(row) for ident, row in rows.in_bulk(idents).items()}
     return found
 
@@ -307,11 +309,15 @@ def _format_value(subject: str, name: str, value: Any, values: Mapping[str, Any]
         return _format_column(_find_column(subject, name), value, entities)
     if name == "amount" or name in CHAIN_SUM_KEYS:
         return _format_kept_money(value, str(values.get("currency", "")))
-    if name == "operation" and value in OPERATIONS:
-        return gettext(OPERATIONS[value].title)
+    if name == "operation":
+        return name_operation(subject, value)
     if name == "reason":
         return name_reason(value) or value
-    return str(build_state_pill(value)["text"]) if name == "status" else value
+    if name == "over" and value in Approval.Over:
+        return str(Approval.Over(value).label)
+    if name == "status" or (name == "state" and subject == "approval"):
+        return str(build_state_pill(value)["text"])
+    return value
 
 
 def _format_column(field: Field[Any, Any] | None, text: str, entities: Mapping[UUID, str]) -> str:

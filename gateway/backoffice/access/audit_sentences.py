@@ -18,6 +18,7 @@ from django.db.models import Model
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
 
+from gateway.backoffice.follow_ups.reasons import name_request
 from gateway.backoffice.kit.formatting import build_state_pill, format_labelled, format_money
 from gateway.backoffice.payments.payment_titles import format_payment_title
 from gateway.core.masking import mask_text
@@ -151,13 +152,15 @@ _MACHINES: Final = {
     "unused accounts": lazy("the timer of unused accounts"),
     "erasure approvals": lazy("the timer of approvals to erase"),
     "settlement lines": lazy("settlement lines"),
+    "the processor": lazy("the processor"),
 }
 """Actors that are no users, by their names in the trail. No user name has a space."""
 _MACHINE_KINDS: Final = {"access token": lazy("access token %s"), "settlement file": lazy("settlement file %s")}
 """Actors that are no users and have an id or a name behind their kind."""
 
 
-def _name_actor(actor: str) -> str:
+def name_actor(actor: str) -> str:
+    """A user by their name; what acts without one in the reader's language."""
     for kind, words in _MACHINE_KINDS.items():
         if actor.startswith(f"{kind} "):
             return str(words) % actor.removeprefix(f"{kind} ")
@@ -174,7 +177,7 @@ def describe_entries(entries: Iterable[AuditEntry]) -> dict[int, str]:
 def _describe(entry: AuditEntry, name: str) -> str:
     values: dict[str, Any] = {**(entry.before or {}), **(entry.after or {})}
     facts = {
-        "actor": _name_actor(entry.actor),
+        "actor": name_actor(entry.actor),
         "what": _name_subject(entry, name, values),
         "asker": values.get("asked by") or "–",
         "note": values.get("reason") or values.get("note") or "–",
@@ -197,7 +200,7 @@ def _describe(entry: AuditEntry, name: str) -> str:
 def _name_subject(entry: AuditEntry, name: str, values: Mapping[str, Any]) -> str:
     """What the entry is about: "Refund 80.00 EUR, order-4711", "Channel main (Shop)"."""
     if entry.subject in ("approval", "payment") and "operation" in values and "amount" in values:
-        return ", ".join(filter(None, (_name_move(values), name)))
+        return ", ".join(filter(None, (_name_move(entry.subject, values), name)))
     if entry.subject == "erasurerequest" and values.get("kind") in ErasureRequest.Kind:
         return f"{ErasureRequest.Kind(values['kind']).label} {values.get('shown', '')}".strip()
     if entry.subject == "monthclosing" and "month" in values:
@@ -212,9 +215,15 @@ def _name_subject(entry: AuditEntry, name: str, values: Mapping[str, Any]) -> st
     return f"{kind} {', '.join(filter(None, (name, part)))}"
 
 
-def _name_move(values: Mapping[str, Any]) -> str:
-    operation = OPERATIONS.get(values.get("operation", ""))
-    title = _(operation.title) if operation is not None else str(values.get("operation", ""))
+def name_operation(subject: str, code: str) -> str:
+    """The follow-up that an entry is about; of a request for approval what was asked for, which may be an outcome."""
+    if code not in OPERATIONS:
+        return code
+    return name_request(code) if subject == "approval" else _(OPERATIONS[code].title)
+
+
+def _name_move(subject: str, values: Mapping[str, Any]) -> str:
+    title = name_operation(subject, str(values.get("operation", "")))
     try:
         return f"{title} {format_money(Decimal(values['amount']), values.get('currency', ''))}"
     except InvalidOperation:

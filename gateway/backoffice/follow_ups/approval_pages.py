@@ -25,6 +25,7 @@ from gateway.backoffice.follow_ups import approval_notice, approvals, clerk_limi
 from gateway.backoffice.follow_ups.approval_notice import DECIDE_APPROVAL_PERMISSION
 from gateway.backoffice.follow_ups.follow_up_form import clerk_from_request
 from gateway.backoffice.follow_ups.manual_follow_up import FollowUpNotPossibleError
+from gateway.backoffice.follow_ups.open_approvals import build_open_condition
 from gateway.backoffice.follow_ups.reasons import PAYOUT_TYPE, name_reason, name_request
 from gateway.backoffice.kit import keyset
 from gateway.backoffice.kit.base import ReadOnlyPage
@@ -66,9 +67,8 @@ class ApprovalAdmin(ReadOnlyPage):
         if not self.has_view_permission(request):
             raise PermissionDenied
         rows = self.get_queryset(request).select_related("merchant")
-        now = clock.real_now()
         mine = Q(asked_by=request.user.pk)
-        waiting = rows.filter(state=Approval.State.ASKED, expires_at__gt=now)
+        waiting = rows.filter(build_open_condition())
         lists = {
             "waiting": (
                 _("To decide"),
@@ -135,7 +135,7 @@ class ApprovalAdmin(ReadOnlyPage):
             "why_not": (approvals.explain_approver_refusal(row, by) or _explain_impossible(row, target, story.chain))
             if by
             else "",
-            "may_withdraw": open_ and own,
+            "may_withdraw": row.state == Approval.State.ASKED and own,
             "own": own,
             "expired": row.state == Approval.State.ASKED and not open_,
             **(extra_context or {}),
@@ -145,7 +145,7 @@ class ApprovalAdmin(ReadOnlyPage):
     def _waiting(self, request: HttpRequest) -> Any:
         """Requests that the user may decide, the oldest first: the queue."""
         rows = self.own(request, Approval.objects.all(), DECIDE_APPROVAL_PERMISSION)
-        waiting = rows.filter(state=Approval.State.ASKED, expires_at__gt=clock.real_now())
+        waiting = rows.filter(build_open_condition())
         return waiting.exclude(asked_by=request.user.pk).order_by("asked_at", "pk")
 
     def _list_neighbours(self, request: HttpRequest, row: Approval) -> dict[str, str]:
@@ -222,9 +222,7 @@ def count_waiting_approvals(user: Any) -> int:
     scope = permissions.find_access_scope(user, DECIDE_APPROVAL_PERMISSION)
     if not scope:
         return 0
-    rows = Approval.objects.filter(state=Approval.State.ASKED, expires_at__gt=clock.real_now()).exclude(
-        asked_by=user.pk
-    )
+    rows = Approval.objects.filter(build_open_condition()).exclude(asked_by=user.pk)
     if not scope.everything:
         rows = rows.filter(scope.where("merchant", ApprovalAdmin.channel_path))
     return int(rows.order_by()[:MAX_COUNTED_APPROVALS].count())

@@ -19,6 +19,7 @@ from gateway.access import permissions
 from gateway.backoffice.follow_ups import approval_notice, approvals, clerk_limits, manual_follow_up
 from gateway.backoffice.follow_ups.clerk_limits import Clerk, ClerkLimitExceededError, LimitUse
 from gateway.backoffice.follow_ups.manual_follow_up import FollowUpNotPossibleError, FollowUpOrder
+from gateway.backoffice.follow_ups.open_approvals import build_open_condition
 from gateway.backoffice.follow_ups.reasons import FOLLOW_UP_REASONS, REASONED_TYPES, parse_reason
 from gateway.backoffice.kit.base import actor_from_request
 from gateway.backoffice.kit.formatting import format_money, format_typed_amount
@@ -85,9 +86,7 @@ def handle_follow_up_form(page: ModelAdmin[Payment], request: HttpRequest, origi
         "original": origin,
         "origin": origin,
         "others": _list_other_targets(chain, origin, target, code),
-        "waiting": Approval.objects.filter(payment__chain=origin.chain, state=Approval.State.ASKED).order_by(
-            "asked_at"
-        ),
+        "waiting": Approval.objects.filter(build_open_condition(), payment__chain=origin.chain).order_by("asked_at"),
         "reasons": list(FOLLOW_UP_REASONS.items()) if code in REASONED_TYPES else [],
         "reason": request.POST.get("reason", ""),
         "offer": offer,

@@ -18,7 +18,8 @@ from gateway.access import audit_log
 from gateway.backoffice.follow_ups import clerk_limits
 from gateway.backoffice.follow_ups.clerk_limits import Clerk, ClerkLimitExceededError
 from gateway.backoffice.follow_ups.manual_follow_up import FollowUpNotPossibleError
-from gateway.backoffice.follow_ups.reasons import PAID_OUT, PAYOUT_OUTCOMES, PAYOUT_TYPE
+from gateway.backoffice.follow_ups.open_approvals import build_open_condition
+from gateway.backoffice.follow_ups.reasons import NOT_PAID_OUT, PAID_OUT, PAYOUT_OUTCOMES, PAYOUT_TYPE
 from gateway.core import identifiers
 from gateway.models import Approval, ClerkLimitCounter, Payment, Status
 from gateway.payments.chain_amounts import Chain
@@ -33,14 +34,20 @@ def is_decidable(payment: Payment) -> bool:
     return payment.status == Status.IN_DOUBT and is_card_payout(payment)
 
 
+def has_outcome(payment: Payment, outcome: str) -> bool:
+    """Whether it is a payout to a card that has ended with ``outcome``."""
+    status = {PAID_OUT: Status.APPROVED, NOT_PAID_OUT: Status.DECLINED}.get(outcome)
+    return payment.status == status and is_card_payout(payment)
+
+
 def check_decidable(payment: Payment, outcome: str) -> None:
-    """Raise FollowUpNotPossibleError unless ``outcome`` can be entered, and nobody has asked for approval of one."""
+    """Raise FollowUpNotPossibleError unless ``outcome`` can be entered, and no approval of one waits
+    for a decision."""
     if not is_decidable(payment):
         raise FollowUpNotPossibleError(_(NOT_DECIDABLE))
     if outcome not in PAYOUT_OUTCOMES:
         raise FollowUpNotPossibleError(_("Choose what the acquirer says."))
-    waiting = Approval.objects.filter(payment=payment, payment_type=PAYOUT_TYPE, state=Approval.State.ASKED)
-    if waiting.exists():
+    if Approval.objects.filter(build_open_condition(), payment=payment, payment_type=PAYOUT_TYPE).exists():
         raise FollowUpNotPossibleError(_("Approval of an outcome was asked for before. It has to be decided first."))
 
 
@@ -66,6 +73,6 @@ def carry_out_decision(payment: UUID, outcome: str, by: audit_log.Actor) -> Paym
         return decide_payout(payment, paid=outcome == PAID_OUT, by=by)
     except PayoutNotDecidableError as fault:
         row = Payment.objects.get(pk=payment)
-        if row.status == (Status.APPROVED if outcome == PAID_OUT else Status.DECLINED):
+        if has_outcome(row, outcome):
             return row
         raise FollowUpNotPossibleError(str(fault)) from None

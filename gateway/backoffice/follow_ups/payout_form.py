@@ -13,6 +13,7 @@ from gateway.backoffice.follow_ups import approval_notice, approvals, clerk_limi
 from gateway.backoffice.follow_ups.clerk_limits import Clerk, ClerkLimitExceededError
 from gateway.backoffice.follow_ups.follow_up_form import clerk_from_request
 from gateway.backoffice.follow_ups.manual_follow_up import MAX_FOLLOW_UP_NOTE_CHARS, FollowUpNotPossibleError
+from gateway.backoffice.follow_ups.open_approvals import build_open_condition
 from gateway.backoffice.follow_ups.reasons import PAYOUT_OUTCOMES, PAYOUT_TYPE, name_reason
 from gateway.backoffice.kit.formatting import format_money
 from gateway.backoffice.kit.links import build_payment_page_url
@@ -36,6 +37,11 @@ def handle_payout_form(page: ModelAdmin[Payment], request: HttpRequest, payment:
         except FollowUpNotPossibleError as refused:
             fault = str(refused)
             payment.refresh_from_db(fields=["status"])
+            outcome = request.POST.get("outcome", "")
+            if payout_decisions.has_outcome(payment, outcome):
+                # Sent before (a double click, the back button), or somebody else was faster.
+                messages.info(request, _("Recorded before: %s.") % name_reason(outcome))
+                return redirect(build_payment_page_url(payment.pk))
     used = clerk_limits.list_limit_uses(clerk, Chain([payment]))
     context = {
         **page.admin_site.each_context(request),
@@ -46,7 +52,7 @@ def handle_payout_form(page: ModelAdmin[Payment], request: HttpRequest, payment:
         "named": f"{format_payment_title(payment)} {format_money(payment.amount, payment.currency)}",
         "back": build_payment_page_url(payment.pk),
         "is_decidable": payout_decisions.is_decidable(payment),
-        "waiting": Approval.objects.filter(payment=payment, state=Approval.State.ASKED).order_by("asked_at"),
+        "waiting": Approval.objects.filter(build_open_condition(), payment=payment).order_by("asked_at"),
         "needs_approval": bool(used) and payment.amount > used[0].left,
         "outcomes": list(PAYOUT_OUTCOMES.items()),
         "outcome": request.POST.get("outcome", ""),

@@ -40,7 +40,8 @@ class AuthenticationAdmin(ReadOnlyPage):
 
     def get_fields(self, request: HttpRequest, obj: Authentication | None = None) -> Any:
         """The columns, with the payment as a link to its page."""
-        return ["payment_link" if name == "payment" else name for name in super().get_fields(request, obj)]
+        names = super().get_fields(request, obj)
+        return list(dict.fromkeys("payment_link" if name == "payment" else name for name in names))
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Authentication | None:
         """The row as its page shows it: what a merchant sent is masked, ids too (decision 0052)."""

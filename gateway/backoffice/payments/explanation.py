@@ -224,8 +224,8 @@ _PAYOUT_WITHOUT_ANSWER: Final = (
     "doubt until a person has asked."
 )
 _ASK_ABOUT_PAYOUT: Final = (
-    "Do not pay out again: the money may have arrived. Ask the acquirer, and have its answer entered with manage.py "
-    "decide_payout."
+    "Do not pay out again: the money may have arrived. Ask the acquirer, and have its answer entered on the payment's "
+    "page."
 )
 _PART_NOT_TAKEN: Final = (
     "The bank approved only a part of the amount, and the rest was not paid, or this channel takes no parts: the "

@@ -28,6 +28,7 @@ from gateway.access.permissions import RowOwner
 from gateway.backoffice.follow_ups import bulk_pages, follow_up_form, payout_decisions, payout_form
 from gateway.backoffice.follow_ups.bulk_follow_ups import BULK_TYPES
 from gateway.backoffice.follow_ups.manual_follow_up import MAX_FOLLOW_UP_NOTE_CHARS
+from gateway.backoffice.follow_ups.open_approvals import build_open_condition
 from gateway.backoffice.follow_ups.reasons import FOLLOW_UP_REASONS, name_request
 from gateway.backoffice.kit import entity_names, saved_views
 from gateway.backoffice.kit.base import ReadOnlyPage
@@ -72,7 +73,7 @@ from gateway.backoffice.payments.request_details import build_request_details
 from gateway.backoffice.payments.search_terms import SEARCH_SHAPES, FullCardNumberError, SearchTerm, parse_search_term
 from gateway.backoffice.payments.shopper_mail import build_shopper_mail
 from gateway.backoffice.payments.timeline import PaymentStory, TimelineEvent, build_payment_story
-from gateway.core import brands, clock, identifiers
+from gateway.core import brands, identifiers
 from gateway.core.masking import mask_text
 from gateway.core.result_codes import ResultFamily
 from gateway.models import Approval, Channel, Merchant, Payment, RequestLog, Status, WebhookDelivery
@@ -572,8 +573,7 @@ def _count_waiting(request: HttpRequest) -> int:
     scope = permissions.find_access_scope(request.user, "gateway.approve_payment")
     if not scope:
         return 0
-    open_ = Approval.objects.filter(state=Approval.State.ASKED, expires_at__gt=clock.real_now())
-    rows = open_.exclude(asked_by=request.user.pk)
+    rows = Approval.objects.filter(build_open_condition()).exclude(asked_by=request.user.pk)
     return rows.filter(scope.where("merchant", "payment__channel"))[:100].count()
 
 

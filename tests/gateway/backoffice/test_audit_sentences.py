@@ -165,15 +165,15 @@ def test_an_identity_that_was_connected_is_not_told_as_undone(after: dict[str, o
 @pytest.mark.django_db
 def test_an_actor_that_is_no_user_is_named_in_the_readers_language() -> None:
     """A German sentence began with "command line"."""
-    actors = ("command line", "access token 01a2", "settlement file a b.csv", "clara", "SFTP")
+    actors = ("command line", "the processor", "access token 01a2", "settlement file a b.csv", "clara", "SFTP")
     entries = [
         AuditEntry(pk=number, actor=actor, action="add", subject="merchant", subject_id="")
         for number, actor in enumerate(actors)
     ]
     with translation.override("de"):
         told = [sentence.partition(" hat ")[0] for sentence in describe_entries(entries).values()]
-    assert told[:2] == ["Befehlszeile", "Zugriffstoken 01a2"]
-    assert told[2:] == ["Abrechnungsdatei a b.csv", "clara", "SFTP"]
+    assert told[:3] == ["Befehlszeile", "der Prozessor", "Zugriffstoken 01a2"]
+    assert told[3:] == ["Abrechnungsdatei a b.csv", "clara", "SFTP"]
 
 
 @pytest.mark.django_db
@@ -302,3 +302,47 @@ def test_a_new_merchants_time_zone_is_utc_until_another_is_chosen(shop: Shop) ->
     staff = signed_in(person("petra", Role.PSP, shop.merchant.division.psp))
     page = staff.get("/admin/gateway/merchant/add/").content.decode()
     assert '<option value="UTC" selected>' in page
+
+
+_ASKED: dict[str, Any] = {
+    "operation": "CD", "amount": "92.00", "currency": "EUR", "state": "DONE", "asked by": "ann", "decided by": "max",
+    "follow-up": "", "code": "000.100.112", "over": "day", "reason": "not paid", "note": "",
+}  # fmt: skip
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("action", "told"),
+    [
+        ("approval asked", "max asked to approve Outcome of a payout 92.00 EUR"),
+        ("approval given", "max approved Outcome of a payout 92.00 EUR, asked by ann"),
+        ("approval carried out", "Outcome of a payout 92.00 EUR was carried out, approved by max, asked by ann"),
+    ],
+)
+def test_an_outcome_of_a_payout_is_told_as_no_credit(action: str, told: str) -> None:
+    """The trail said that a credit was carried out, also where nothing had been paid."""
+    entry = AuditEntry(pk=1, actor="max", action=action, subject="approval", subject_id="", after=_ASKED)
+    assert describe_entries([entry])[1] == told
+
+
+@pytest.mark.parametrize(
+    ("language", "rows"),
+    [
+        ("en", {"What": "Outcome of a payout", "State": "Carried out", "Asked by": "ann",
+                "Over": "the limit for 24 hours", "Reason": "it was never made, and never will be"}),
+        ("de", {"Was": "Ausgang einer Auszahlung", "Stand": "Ausgeführt", "Angefragt von": "ann"}),
+    ],
+)  # fmt: skip
+def test_what_an_approval_kept_is_shown_in_words(language: str, rows: dict[str, str]) -> None:
+    page: Any = admin.site.get_model_admin(AuditEntry)
+    with translation.override(language):
+        table = page.changes(AuditEntry(subject="approval", after=_ASKED))
+    shown = dict(re.findall(r'<th scope="row">([^<]+)</th><td[^>]*>.*?</td><td[^>]*><pre>([^<]*)</pre></td>', table))
+    assert {name: unescape(shown.get(name, "")) for name in rows} == rows
+
+
+def test_an_outcome_that_was_entered_is_shown_in_words() -> None:
+    page: Any = admin.site.get_model_admin(AuditEntry)
+    with translation.override("de"):
+        table = page.changes(AuditEntry(subject="payment", after={"paid": True}))
+    assert '<th scope="row">Ausgezahlt</th>' in table

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -11,6 +12,7 @@ from django.test import Client
 
 from gateway.backoffice.follow_ups import approvals
 from gateway.backoffice.follow_ups.clerk_limits import Clerk
+from gateway.core import clock
 from gateway.models import Approval, AuditEntry, ClerkLimitUsage, Notification, OpenPayment, Payment, Role
 from gateway.payments.payout_decisions import decide_payout
 from tests.support.fixtures import BY, Shop
@@ -59,7 +61,9 @@ def clerk_of(user: User) -> Clerk:
 def test_a_clerk_enters_what_the_acquirer_says(shop: Shop, payout: str, outcome: str, end: tuple[str, str]) -> None:
     client = signed_in(person("ann", Role.CLERK, shop.merchant))
     page = f"/admin/gateway/payment/{payout}/change/"
-    assert address(payout) in client.get(page).content.decode()
+    shown = client.get(page).content.decode()
+    assert (address(payout) in shown, "have its answer entered on the payment" in shown) == (True, True)
+    assert "manage.py" not in shown
     told = Notification.objects.filter(payment_id=payout).count()
     assert enter(client, payout, outcome, "Mr Example of the acquirer").status_code == 302
     assert status(payout) == end
@@ -88,7 +92,7 @@ def test_above_a_limit_a_second_person_decides(
     approver = signed_in(max_)
     shown = approver.get(f"/admin/gateway/approval/{row.pk}/change/").content.decode()
     assert "Outcome of a payout" in shown
-    assert "Approving records it for good" in shown
+    assert "Approving records it, and nobody can enter another outcome" in shown
     approver.post(f"/admin/gateway/approval/{row.pk}/decide/", {"verb": "approve"})
     row.refresh_from_db()
     assert (row.state, row.result_code) == (Approval.State.DONE, end[1])
@@ -143,3 +147,46 @@ def test_a_payment_that_is_no_payout_in_doubt_has_no_form(shop: Shop) -> None:
     assert (page.status_code, "no payout in doubt" in page.content.decode()) == (200, True)
     refused = client.post(address(paid), {"key": page.context["key"], "outcome": "paid"})
     assert (refused.status_code, "no payout in doubt" in refused.content.decode()) == (400, True)
+
+
+def test_a_request_that_nobody_decided_in_time_is_in_nobodys_way(shop: Shop, payout: str) -> None:
+    """It refused everybody for good, and could be neither decided nor withdrawn."""
+    ann = signed_in(person("ann", Role.CLERK, shop.merchant, four_eyes_above="1.00"))
+    enter(ann, payout, "paid")
+    (old,) = Approval.objects.all()
+    Approval.objects.update(expires_at=clock.real_now() - timedelta(seconds=1))
+    request = f"/admin/gateway/approval/{old.pk}/change/"
+    for page in (address(payout), f"/admin/gateway/payment/{payout}/do/RF/"):
+        assert request not in ann.get(page).content.decode()
+    max_ = signed_in(person("max", Role.MANAGER, shop.merchant))
+    assert enter(max_, payout, "not paid").status_code == 302
+    assert status(payout) == NOT_PAID
+    assert "Withdraw the request" not in max_.get(request).content.decode()
+    shown = ann.get(request).content.decode()
+    assert ("Withdraw the request" in shown, "somebody else decides it" in shown) == (True, False)
+    ann.post(f"/admin/gateway/approval/{old.pk}/decide/", {"verb": "withdraw"})
+    old.refresh_from_db()
+    assert old.state == Approval.State.WITHDRAWN
+
+
+def test_approval_is_asked_for_again_after_a_request_that_is_too_old(shop: Shop, payout: str) -> None:
+    ann, max_ = person("ann", Role.CLERK, shop.merchant, four_eyes_above="1.00"), person("max", Role.MANAGER)
+    client = signed_in(ann)
+    enter(client, payout, "not paid")
+    Approval.objects.update(expires_at=clock.real_now() - timedelta(seconds=1))
+    assert enter(client, payout, "paid").status_code == 302
+    again = Approval.objects.get(reason="paid")
+    assert approvals.decide_approval(again.pk, approve=True, note="", by=clerk_of(max_)).state == Approval.State.DONE
+    assert status(payout) == PAID
+
+
+def test_a_form_that_is_sent_twice_records_its_outcome_once(shop: Shop, payout: str) -> None:
+    """The second one told a fault, as if nothing had been recorded."""
+    client = signed_in(person("ann", Role.CLERK, shop.merchant))
+    sent = {"key": client.get(address(payout)).context["key"], "outcome": "paid"}
+    assert [client.post(address(payout), sent).status_code for _ in range(2)] == [302, 302]
+    shown = client.get(f"/admin/gateway/payment/{payout}/change/").content.decode()
+    assert "Recorded before: it reached the card." in shown
+    assert (status(payout), ClerkLimitUsage.objects.count()) == (PAID, 1)
+    other = client.post(address(payout), sent | {"outcome": "not paid"})
+    assert (other.status_code, "it has its outcome by now" in other.content.decode()) == (400, True)

@@ -576,7 +576,7 @@ AlertState = DisputeAlert.State
         (["warning_needs_response", "warning_needs_response"], AlertState.OPEN),
         (["warning_needs_response", "warning_under_review"], AlertState.ANSWERED),
         (["warning_under_review", "warning_closed"], AlertState.ANSWERED),
-        (["warning_needs_response", "warning_closed"], AlertState.EXPIRED),
+        (["warning_needs_response", "warning_closed"], AlertState.LET_GO),
         (["warning_needs_response", "needs_response"], AlertState.DISPUTED),
     ],
 )

@@ -15,7 +15,7 @@ from gateway.connectors.port import AcquirerReply
 from gateway.core import clock
 from gateway.models import AcquirerExchange, AuditEntry, Notification, OpenPayment, Payment, Role, Status
 from gateway.payments import store
-from gateway.payments.outcomes import Approved
+from gateway.payments.outcomes import Approved, Declined
 from gateway.payments.payout_decisions import PayoutNotDecidableError, decide_payout
 from gateway.payments.process import complete_unless_recovered
 from gateway.payments.states import PaymentTransitionError
@@ -137,12 +137,15 @@ def test_what_is_no_payout_in_doubt_is_not_decided(shop: Shop, host: IsoHost) ->
     assert status(credit.id)[0] == "IN_DOUBT"
 
 
-def answer_late(paid: str) -> None:
-    """The approval reaches the worker that waited for it all the time."""
+def answer_late(paid: str, *, code: str = OK) -> None:
+    """The approval, or a decline, reaches the worker that waited for it all the time."""
     row = Payment.objects.select_related("merchant", "channel").get(pk=paid)
     row.status, row.sequence = Status.STARTED, 1
-    reply = AcquirerReply(code=OK, approved=row.money, connector_tx_id=row.connector_tx_id, sent={"a": 1})
-    outcome = Approved(reply=reply, at=clock.real_now(), duration_ms=1)
+    reply = AcquirerReply(
+        code=code, approved=row.money if code == OK else None, connector_tx_id=row.connector_tx_id, sent={"a": 1}
+    )
+    kind = Approved if code == OK else Declined
+    outcome = kind(reply=reply, at=clock.real_now(), duration_ms=1)
     complete_unless_recovered(row, outcome, SimpleNamespace(merchant=row.merchant, trace=None, idempotency=None))
 
 
@@ -176,6 +179,22 @@ def test_an_approval_that_comes_late_counts(shop: Shop, host: IsoHost, is_decide
     recover_after(120)
     assert not OpenPayment.objects.exists()
     assert not [*host.seen("0420"), *host.seen("0421")]
+
+
+@pytest.mark.parametrize("said", ["--paid", "--not-paid"])
+def test_a_decline_that_comes_after_a_person_said_paid_is_an_error_in_the_log(
+    shop: Shop, host: IsoHost, caplog: pytest.LogCaptureFixture, said: str
+) -> None:
+    """The books say that it reached the card, and its host says that it did not. Nobody was told."""
+    host.next("0200", "lost")
+    paid = pay_out(shop)
+    recover_after(120)
+    call_command("decide_payout", paid, said)
+    before = status(paid)
+    answer_late(paid, code="800.100.152")
+    assert status(paid) == before
+    assert ("declined_after_payout" in caplog.text) is (said == "--paid")
+    assert AcquirerExchange.objects.filter(payment=paid, sent__contains={"a": 1}).count() == 1
 
 
 def test_a_payout_that_waits_for_a_person_hides_no_other_payment_in_doubt(shop: Shop, host: IsoHost) -> None:
