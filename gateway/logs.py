@@ -64,6 +64,9 @@ _SHARED: list[Processor] = [
     structlog.processors.format_exc_info,
 ]
 
+# One list: loggers keep the one that they were first used with.
+_PROCESSORS: list[Processor] = [*_SHARED, structlog.stdlib.ProcessorFormatter.wrap_for_formatter]
+
 
 def _render(logger: WrappedLogger, name: str, event: EventDict) -> str:
     """The log line as written. Masking comes last, so that nothing rendered later can bypass it. Characters of other
@@ -74,7 +77,7 @@ def _render(logger: WrappedLogger, name: str, event: EventDict) -> str:
 def build_logging_config(level: str) -> dict[str, Any]:
     """A dictConfig that sends everything to standard error as JSON. Request values never enter a log message."""
     structlog.configure(
-        processors=[*_SHARED, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        processors=_PROCESSORS,
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,

@@ -7,6 +7,7 @@ import logging
 from typing import Any
 
 import pytest
+import structlog
 from django.core.exceptions import DisallowedRedirect
 from django.core.handlers.exception import response_for_exception
 from django.http import HttpResponseRedirect
@@ -57,3 +58,13 @@ def test_what_django_refuses_of_our_own_code_keeps_its_stack(caplog: pytest.LogC
     assert (line["event"], line["kind"], line["level"]) == ("suspicious_request", "DisallowedRedirect", "error")
     assert "test_logs.py" in line["exception"]
     assert f"/pay/{SECRET}" not in json.dumps(line)
+
+
+def test_a_logger_that_was_used_goes_by_what_is_configured_later() -> None:
+    """A process that configures its logs twice has one way of writing them."""
+    used = structlog.get_logger("used")
+    used.warning("first")
+    build_logging_config("INFO")
+    with structlog.testing.capture_logs() as logged:
+        used.warning("second")
+    assert logged == [{"event": "second", "log_level": "warning"}]
