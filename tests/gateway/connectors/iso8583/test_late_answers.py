@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 
 import pytest
@@ -14,7 +15,7 @@ from gateway.connectors.iso8583 import late_answers
 from gateway.models import AcquirerExchange, Notification, OpenPayment, Payment
 from gateway.payments import store
 from tests.support.fixtures import Shop
-from tests.support.iso_host import IsoHost, account_at_host
+from tests.support.iso_host import PATIENCE_S, IsoHost, account_at_host
 from tests.support.recovery import recover_after
 
 OK = "000.100.112"
@@ -44,6 +45,13 @@ def status(payment: str) -> tuple[str, str]:
 def until_taken(host: IsoHost, payment: str) -> None:
     submits = AcquirerExchange.objects.filter(payment=payment, kind="submit")
     host.wait(lambda: submits.count() == 2, "the late answer")
+
+
+def until_none_waits() -> None:
+    """All late answers that a link has read are taken, or dropped."""
+    for thread in threading.enumerate():
+        if thread.name == "late answers":
+            thread.join(PATIENCE_S)
 
 
 def last_submit(payment: str) -> AcquirerExchange:
@@ -168,11 +176,16 @@ def test_an_approval_that_comes_after_the_decline_is_taken_back_by_its_code(comm
     assert (status(paid), host.of(paid).left) == (("DECLINED", REVERSED), 0)
 
 
-def test_a_late_approval_that_the_rule_set_refuses_is_taken_back(committed: Shop, host: IsoHost) -> None:
-    target = find_configuration_target(committed.channel.id)
+def refuse_by_address(shop: Shop) -> None:
+    """A rule set that declines where no part of the address matches."""
+    target = find_configuration_target(shop.channel.id)
     assert target is not None
     risk = {"set": "SET", "sets": [{"key": "SET", "avs": {"N": "decline"}, "start": 5}]}
     apply_configuration(target, {"risk": risk}, by=audit_log.COMMAND_LINE_ACTOR)
+
+
+def test_a_late_approval_that_the_rule_set_refuses_is_taken_back(committed: Shop, host: IsoHost) -> None:
+    refuse_by_address(committed)
     host.answers = {"44": " N"}
     host.next("0200", "held")
     paid = pay(committed)
@@ -183,6 +196,25 @@ def test_a_late_approval_that_the_rule_set_refuses_is_taken_back(committed: Shop
     assert status(paid)[0] == "DECLINED"
     (void,) = host.seen("0420")
     assert (void["38"], void["39"]) == (host.of(paid).answer["38"], "34")
+    assert "reversed" in committed.api.read(paid).body["resultDetails"]["RiskReason"]
+
+
+@pytest.mark.parametrize("de39", ["00", "21", "05"])
+def test_a_late_answer_to_a_reversal_is_not_the_payments(committed: Shop, host: IsoHost, de39: str) -> None:
+    """Of an approval that the rule set refuses, reversed at once: the reversal is repeated, with its reason."""
+    refuse_by_address(committed)
+    host.next("0200", de44=" N")
+    host.next("0420", "held", de39=de39)
+    paid = pay(committed)
+    assert status(paid)[0] == "IN_DOUBT"
+    host.release()
+    pay(committed)  # what the link says after this, it has read before
+    until_none_waits()
+    assert status(paid)[0] == "IN_DOUBT"
+    assert AcquirerExchange.objects.filter(payment=paid, kind="submit").count() == 1
+    ask_until_settled(paid)
+    assert len(host.seen("0421")) == 1
+    assert (status(paid)[0], host.of(paid).left) == ("DECLINED", 0)
     assert "reversed" in committed.api.read(paid).body["resultDetails"]["RiskReason"]
 
 
