@@ -40,7 +40,7 @@ from gateway.connectors.reply_codes import SOFT_DECLINE
 from gateway.connectors.routing import CONNECTORS
 from gateway.core import clock, identifiers
 from gateway.core.money import Money
-from gateway.core.result_codes import OUTCOME_UNKNOWN_CODE, TIMEOUT_REVERSED_CODE
+from gateway.core.result_codes import TIMEOUT_REVERSED_CODE
 from gateway.db.statement import execute_sql
 from gateway.models import Merchant, OpenPayment, Payment, Status
 from gateway.payments import risk_screening, step_up, store
@@ -51,16 +51,14 @@ from gateway.payments.follow_ups import (
     load_chain_members,
     name_authorization,
 )
-from gateway.payments.network_tokens import restore_token_use
+from gateway.payments.late_outcomes import mark_outcome_unknown
 from gateway.payments.outcomes import (
     Declined,
-    OutcomeUnknown,
     describe_silence,
     outcome_from_reply,
     resolve_event,
 )
 from gateway.payments.points_of_service import find_point_of_service
-from gateway.payments.shopper_authentication import restore_authentication_facts
 from gateway.payments.states import LifecycleEvent, PaymentTransitionError
 from gateway.payments.stored_answer import EarlierDecline, get_attempt_number, read_private_facts
 from gateway.risk.evaluation import RiskOutcome, RiskVerdict
@@ -261,22 +259,6 @@ def claim_due_inquiries(limit: int, *, excluding: Sequence[InquiryTarget] = ()) 
     undecided = (Status.STARTED, Status.IN_DOUBT, Status.DECLINED)
     unanswered = Payment.objects.filter(pk__in=claimed, status__in=undecided)
     return list(unanswered.select_related("merchant", "open").order_by("id"))
-
-
-def mark_outcome_unknown(payment: Payment) -> bool:
-    """Move a payment that is still STARTED to IN_DOUBT, with what its authentication showed: its worker died. False
-    when it was completed just now."""
-    if payment.status != Status.STARTED:
-        return True
-    restore_authentication_facts(payment)
-    restore_token_use(payment)
-    try:
-        reply = AcquirerReply(code=OUTCOME_UNKNOWN_CODE)
-        outcome = OutcomeUnknown(reply=reply, at=clock.merchant_now(payment.merchant))
-        store.complete_payment(payment, outcome, recover_at=payment.open.recover_at)
-    except PaymentTransitionError:
-        return False
-    return True
 
 
 def build_inquiry(payment: Payment, connector: Connector) -> AcquirerRequest:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.core.management import call_command
@@ -12,11 +13,13 @@ from django.db import OperationalError
 from gateway.access import audit_log
 from gateway.configuration.apply import apply_configuration, find_configuration_target
 from gateway.connectors.iso8583 import late_answers
-from gateway.models import AcquirerExchange, Notification, OpenPayment, Payment
-from gateway.payments import store
+from gateway.models import AcquirerExchange, Channel, Notification, OpenPayment, Payment
+from gateway.payments import late_outcomes, process, store
+from gateway.payments.outcomes import PaymentOutcome
 from tests.support.fixtures import Shop
 from tests.support.iso_host import PATIENCE_S, IsoHost, account_at_host
 from tests.support.recovery import recover_after
+from tests.support.threeds import FRICTIONLESS, buy
 
 OK = "000.100.112"
 REVERSED = "900.100.301"
@@ -105,6 +108,62 @@ def test_a_late_approval_counts_while_nothing_was_taken_back(committed: Shop, ho
     until_taken(host, paid)
     assert recover_after(120).claimed == 0
     assert Payment.objects.get(pk=paid).connector_tx_id.find(f"A{host.of(paid).answer['11'][:5]}") > 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "de39", "end"),
+    [
+        ("DB", "00", ("APPROVED", OK)),
+        ("DB", "05", ("DECLINED", "800.100.152")),
+        ("CD", "00", ("APPROVED", OK)),
+        ("CD", "05", ("DECLINED", "800.100.152")),
+    ],
+)
+def test_an_answer_that_comes_as_its_worker_gives_up_counts(
+    committed: Shop, host: IsoHost, monkeypatch: pytest.MonkeyPatch, kind: str, de39: str, end: tuple[str, str]
+) -> None:
+    """The worker writes that it had no answer between the reading of the payment and the writing of its answer."""
+    read, written = threading.Event(), threading.Event()
+    complete, map_outcome = process.complete_unless_recovered, late_outcomes.outcome_from_reply
+
+    def give_up(*each: Any, **named: Any) -> None:
+        host.release()
+        assert read.wait(PATIENCE_S)
+        complete(*each, **named)
+        written.set()
+
+    def map_slowly(*each: Any, **named: Any) -> PaymentOutcome:
+        read.set()
+        assert written.wait(PATIENCE_S)
+        return map_outcome(*each, **named)
+
+    monkeypatch.setattr(process, "complete_unless_recovered", give_up)
+    monkeypatch.setattr(late_outcomes, "outcome_from_reply", map_slowly)
+    host.next("0200", "held", de39=de39)
+    paid = pay(committed, kind, **(PAYOUT if kind == "CD" else {}))
+    until_taken(host, paid)
+    assert (status(paid), recover_after(120).claimed) == (end, 0)
+    assert not host.seen("0420")
+
+
+def test_an_answer_that_comes_before_its_worker_gives_up_keeps_what_the_authentication_showed(
+    committed: Shop, host: IsoHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker has it in memory only, until it writes."""
+    Channel.objects.filter(pk=committed.channel.pk).update(three_d_secure=True)
+    complete = process.complete_unless_recovered
+
+    def give_up(payment: Payment, *each: Any, **named: Any) -> None:
+        host.release()
+        host.wait(lambda: status(payment.id.hex) == ("APPROVED", OK), "the approval")
+        complete(payment, *each, **named)
+
+    monkeypatch.setattr(process, "complete_unless_recovered", give_up)
+    host.next("0200", "held")
+    answer = buy(committed.api, FRICTIONLESS, testMode="EXTERNAL")
+    assert (answer.code, answer.body["threeDSecure"]["flow"]) == (OK, "frictionless")
+    until_taken(host, answer.id)
+    assert committed.api.read(answer.id).body["threeDSecure"] == answer.body["threeDSecure"]
 
 
 def test_a_late_approval_of_a_refund_counts(committed: Shop, host: IsoHost) -> None:
