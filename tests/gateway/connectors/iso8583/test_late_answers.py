@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.core.management import call_command
-from django.db import OperationalError
+from django.db import InterfaceError, OperationalError
 
 from gateway.access import audit_log
 from gateway.configuration.apply import apply_configuration, find_configuration_target
@@ -16,6 +19,7 @@ from gateway.connectors.iso8583 import late_answers
 from gateway.models import AcquirerExchange, Channel, Notification, OpenPayment, Payment
 from gateway.payments import late_outcomes, process, store
 from gateway.payments.outcomes import PaymentOutcome
+from gateway.vault.sealing import VaultError
 from tests.support.fixtures import Shop
 from tests.support.iso_host import PATIENCE_S, IsoHost, account_at_host
 from tests.support.recovery import recover_after
@@ -277,19 +281,94 @@ def test_a_late_answer_to_a_reversal_is_not_the_payments(committed: Shop, host: 
     assert "reversed" in committed.api.read(paid).body["resultDetails"]["RiskReason"]
 
 
-def test_a_late_answer_waits_for_the_database(committed: Shop, host: IsoHost, monkeypatch: pytest.MonkeyPatch) -> None:
-    failures = iter((OperationalError("down"), OperationalError("down")))
+def let_it_fail(monkeypatch: pytest.MonkeyPatch, *faults: Exception) -> None:
+    """The first completions of payments from now on."""
+    left = iter(faults)
     complete: Callable[..., None] = store.complete_payment
 
     def fail_first(*each: object, **named: object) -> None:
-        if (fault := next(failures, None)) is not None:
+        if (fault := next(left, None)) is not None:
             raise fault
         complete(*each, **named)
 
-    host.next("0200", "held")
-    paid = pay(committed)
-    monkeypatch.setattr(late_answers, "LATE_ANSWER_PAUSES_S", (0.0, 0.0))
     monkeypatch.setattr(store, "complete_payment", fail_first)
+    monkeypatch.setattr(late_answers, "LATE_ANSWER_PAUSES_S", (0.0, 0.0))
+
+
+def test_late_answers_wait_for_the_database_and_for_the_key_service(
+    committed: Shop, host: IsoHost, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """However long they are away: nothing else tells what became of a payout."""
+    host.next("0200", "held", times=2)
+    paid = [pay(committed), pay(committed)]
+    let_it_fail(monkeypatch, *[OperationalError("down")] * 6, VaultError("away"), InterfaceError("closed"))
     host.release()
-    host.wait(lambda: status(paid) == ("APPROVED", OK), "the approval")
-    until_taken(host, paid)
+    for payment in paid:
+        until_taken(host, payment)
+        assert status(payment) == ("APPROVED", OK)
+        assert payment in caplog.text
+
+
+def test_a_late_answer_that_fails_for_another_reason_is_named_and_holds_up_no_other(
+    committed: Shop, host: IsoHost, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    host.next("0200", "held", times=2)
+    first, second = pay(committed), pay(committed)
+    let_it_fail(monkeypatch, KeyError("a fault of ours"))
+    host.release()
+    until_taken(host, second)
+    until_none_waits()
+    assert (status(first)[0], status(second)) == ("IN_DOUBT", ("APPROVED", OK))
+    assert "late_answer_not_taken" in caplog.text
+    assert first in caplog.text
+
+
+def test_a_late_answer_for_which_no_thread_starts_waits_for_the_next(
+    committed: Shop, host: IsoHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the link goes on."""
+    host.next("0200", "held")
+    first = pay(committed)
+    start = threading.Thread.start
+    refused: list[str] = []
+
+    def refuse_once(thread: threading.Thread) -> None:
+        if thread.name == "late answers" and not refused:
+            refused.append(thread.name)
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse_once)
+    host.release()
+    assert committed.api.pay(testMode="EXTERNAL").code == OK
+    host.wait(lambda: refused, "the late answer")
+    host.next("0200", "held")
+    second = pay(committed)
+    host.release()
+    for payment in (first, second):
+        until_taken(host, payment)
+        assert status(payment) == ("APPROVED", OK)
+    assert host.connections == 1
+
+
+LOSES = """
+import django; django.setup()
+from uuid import UUID
+from django.db import OperationalError
+from gateway.connectors.iso8583.late_answers import LateAnswerTaker, hand_on
+def fail(answer):
+    raise OperationalError("down")
+hand_on(LateAnswerTaker(payment=UUID(int=7), take=fail), {"t": "0210"})
+hand_on(LateAnswerTaker(payment=UUID(int=8), take=fail), {"t": "0210"})
+"""
+
+
+@pytest.mark.processes
+def test_a_process_that_ends_does_not_wait_for_the_database() -> None:
+    """It says of which payments it has lost the answer."""
+    ended = subprocess.run(
+        [sys.executable, "-c", LOSES], capture_output=True, text=True, timeout=PATIENCE_S, check=True
+    )
+    (lost,) = [line for line in (ended.stdout + ended.stderr).splitlines() if "late_answers_lost" in line]
+    assert UUID(int=7).hex in lost
+    assert UUID(int=8).hex in lost

@@ -30,6 +30,7 @@ from gateway.connectors.iso8583.iso_request import build_iso_request
 from gateway.connectors.iso8583.link import LINK_TICK_S, HostLink
 from gateway.connectors.iso8583.link_registry import LinkUnansweredError, LinkUnreachableError, get_link
 from gateway.connectors.iso8583.mapping import build_iso_message
+from gateway.connectors.iso8583.pending_requests import PendingRequestTable
 from gateway.connectors.iso8583.terminal import Terminal, parse_terminal
 from gateway.connectors.means import Card
 from gateway.connectors.port import AcquirerRequest, ConnectorAccount
@@ -337,6 +338,25 @@ def test_a_length_that_cannot_be_takes_the_link_down(iso_host: IsoHost, octets: 
     assert ask(to)["39"] == "00"
     iso_host.push(octets)
     until(lambda: "length header" in link_registry.list_link_states()[0].why, "the link says why")
+    assert ask(to)["39"] == "00"
+    assert iso_host.connections == 2
+
+
+def test_a_fault_of_ours_takes_the_link_down_and_not_for_good(
+    iso_host: IsoHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody is handed the connection of a thread that has ended."""
+    to = terminal(iso_host)
+    assert ask(to)["39"] == "00"
+
+    def fail(self: PendingRequestTable, kind: str, what: str) -> None:
+        raise RuntimeError("a fault of ours")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(PendingRequestTable, "stray", fail)
+        iso_host.next("0200", "twice")
+        assert ask(to)["39"] == "00"
+        until(lambda: link_registry.list_link_states()[0].why == "RuntimeError", "it is down")
     assert ask(to)["39"] == "00"
     assert iso_host.connections == 2
 
