@@ -29,6 +29,9 @@ from gateway.payments.stored_answer import PrivateFacts
 from gateway.risk.evaluation import RiskOutcome, RiskVerdict
 
 NO_FACTS: Final = PrivateFacts()
+DENIED_EXCHANGE: Final = "denied"
+"""Kind of the exchange of a decline that came when the payment had been entered as approved: it changes nothing, and
+somebody has to ask the acquirer."""
 
 log = structlog.get_logger(__name__)
 
@@ -77,10 +80,8 @@ def record_late_outcome(
     it by the outcome."""
     if _complete_during_recovery(payment, outcome, complete):
         return
+    _log_contradiction(payment, outcome, asked)
     if isinstance(outcome, Approved):
-        if payment.status == Status.DECLINED:
-            # The acquirer has moved money for a payment that the merchant knows as declined.
-            log.error("approved_after_decline", payment=payment.id.hex, connector=asked["connector"])
         if not is_card_payout(payment):
             if _have_voided(payment, outcome, asked=asked, trace=trace):
                 return
@@ -92,9 +93,10 @@ def record_late_outcome(
                 return
             except PaymentTransitionError:
                 payment.refresh_from_db()
+    is_denied = isinstance(outcome, Declined) and payment.status == Status.APPROVED
     store.record_exchange(
         payment,
-        "submit",
+        DENIED_EXCHANGE if is_denied else "submit",
         outcome.reply.sent,
         outcome.reply.received,
         at=outcome.at,
@@ -104,8 +106,20 @@ def record_late_outcome(
     )
 
 
+def _log_contradiction(payment: Payment, outcome: PaymentOutcome, asked: Mapping[str, Any]) -> None:
+    """Log an outcome that contradicts the one which the merchant has been told."""
+    about = {"payment": payment.id.hex, "connector": asked["connector"]}
+    if isinstance(outcome, Approved) and payment.status == Status.DECLINED:
+        # The acquirer has moved money for a payment that the merchant knows as declined.
+        log.error("approved_after_decline", **about)
+    elif isinstance(outcome, Declined) and payment.status == Status.APPROVED:
+        # Of a payout that a person has entered as paid: a person has to find out again.
+        log.error("declined_after_approval", **about)
+
+
 def _begin_giving_back(payment: Payment, outcome: Approved, verdict: RiskVerdict, asked: Mapping[str, Any]) -> None:
     """Have a late approval voided that the rule set or the channel refuses: the payment becomes that decline."""
+    _log_contradiction(payment, outcome, asked)
     refused = PrivateFacts(
         refused_code=verdict.code, refused_details=risk_screening.describe_refusal(outcome.reply, verdict)
     )

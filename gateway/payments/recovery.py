@@ -365,7 +365,8 @@ def _void_late_approval(connector: Connector, request: AcquirerRequest) -> Inqui
     """Void what the acquirer approved after recovery had declined the payment."""
     started = time.perf_counter()
     try:
-        voided = connector.void(replace(request, reversal_reason=ReversalReason.TIMEOUT))
+        # It was answered, so nothing of it is under way.
+        voided = connector.void(replace(request, reversal_reason=ReversalReason.TIMEOUT, asked_for=None))
     except OutcomeUnknownError as unknown:
         again = unknown.ask_again_after if isinstance(unknown, VoidRefusedError) else None
         exchanges = [_build_unknown_exchange(WAITING_EXCHANGE if again is not None else "void", unknown, started)]
@@ -427,21 +428,13 @@ def resolve_outcome_in_thread(connector: Connector, request: AcquirerRequest, pa
 def record_outcome(payment: Payment, finding: InquiryResult) -> bool:
     """Record the outcome of an inquiry, or the time of the next one. False when the outcome is unknown still, or
     another worker completed the payment first."""
-    offset = payment.merchant.clock_offset
     *earlier, last = finding.exchanges
     for exchange in earlier:
-        store.record_exchange(
-            payment,
-            exchange.kind,
-            exchange.sent,
-            exchange.received,
-            at=exchange.at + offset,
-            duration_ms=exchange.duration_ms,
-        )
-    at = last.at + offset
+        _record_exchange(payment, exchange)
+    at = last.at + payment.merchant.clock_offset
     if finding.reply is None:
         again = finding.ask_again_after or get_inquiry_backoff(payment.open.inquiries)
-        store.record_exchange(
+        unmoved = store.record_exchange(
             payment,
             last.kind,
             last.sent,
@@ -451,19 +444,38 @@ def record_outcome(payment: Payment, finding: InquiryResult) -> bool:
             inquire_after=again,
             void_anew=finding.not_found_yet,
         )
+        if not unmoved:
+            _record_exchange(payment, last)
         return False
     if payment.status == Status.DECLINED:
-        store.record_exchange(payment, last.kind, last.sent, last.received, at=at, duration_ms=last.duration_ms)
+        _record_exchange(payment, last)
         if not store.close_late_approval(payment):
             return False
         log.warning("late_approval_voided", payment=payment.id.hex, connector=payment.connector)
         return True
     outcome = outcome_from_reply(finding.reply, at=at, duration_ms=last.duration_ms)
+    connector = payment.connector
     try:
         store.complete_payment(payment, outcome, kind=last.kind, was_taken_back=finding.was_taken_back)
     except PaymentTransitionError:
+        # A late approval came meanwhile, or another worker was faster: what was sent is told all the same.
+        _record_exchange(payment, last, connector)
         return False
     return True
+
+
+def _record_exchange(payment: Payment, exchange: InquiryExchange, connector: str = "") -> None:
+    """Store an exchange, whatever became of the payment meanwhile. ``connector``: that was asked, where the payment has
+    another one in memory by now."""
+    store.record_exchange(
+        payment,
+        exchange.kind,
+        exchange.sent,
+        exchange.received,
+        at=exchange.at + payment.merchant.clock_offset,
+        duration_ms=exchange.duration_ms,
+        connector=connector,
+    )
 
 
 def get_inquiry_backoff(inquiries: int) -> timedelta:

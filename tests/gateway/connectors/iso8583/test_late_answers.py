@@ -12,16 +12,18 @@ from uuid import UUID
 import pytest
 from django.core.management import call_command
 from django.db import InterfaceError, OperationalError
+from django.urls import reverse
 
 from gateway.access import audit_log
 from gateway.configuration.apply import apply_configuration, find_configuration_target
 from gateway.connectors.iso8583 import late_answers
-from gateway.models import AcquirerExchange, Channel, Notification, OpenPayment, Payment
-from gateway.payments import late_outcomes, process, store
+from gateway.models import AcquirerExchange, Channel, Notification, OpenPayment, Payment, Role
+from gateway.payments import late_outcomes, process, recovery, store
 from gateway.payments.outcomes import PaymentOutcome
 from gateway.vault.sealing import VaultError
 from tests.support.fixtures import Shop
 from tests.support.iso_host import PATIENCE_S, IsoHost, account_at_host
+from tests.support.office import person, signed_in
 from tests.support.recovery import recover_after
 from tests.support.threeds import FRICTIONLESS, buy
 
@@ -100,6 +102,24 @@ def test_a_payout_that_a_person_called_not_paid_is_paid_when_its_approval_comes(
     host.release()
     host.wait(lambda: status(paid) == ("APPROVED", OK), "the approval")
     until_taken(host, paid)
+
+
+def test_a_late_decline_of_a_payout_that_a_person_called_paid_is_told(
+    committed: Shop, host: IsoHost, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It changes nothing: somebody has to ask the acquirer again, and finds it on the payment's page."""
+    host.next("0200", "held", de39="05")
+    paid = pay(committed, "CD", **PAYOUT)
+    recover_after(120)
+    call_command("decide_payout", paid, "--paid")
+    host.release()
+    denied = AcquirerExchange.objects.filter(payment=paid, kind="denied")
+    host.wait(denied.exists, "the decline")
+    assert (status(paid), denied.get().received["39"]) == (("APPROVED", OK), "05")
+    assert "declined_after_approval" in caplog.text
+    ann = signed_in(person("ann", Role.MANAGER, committed.merchant))
+    page = ann.get(reverse("admin:gateway_payment_change", args=[paid])).content.decode()
+    assert "iso8583 declined it after all, though it was entered as paid: ask the acquirer" in page
 
 
 @pytest.mark.parametrize("kind", ["DB", "PA"])
@@ -237,6 +257,47 @@ def test_an_approval_that_comes_after_the_decline_is_taken_back_by_its_code(comm
     assert (len(host.seen("0420")), last["38"]) == (before + 1, host.of(paid).answer["38"])
     assert f"6422{LINK}" in last["48"]
     assert (status(paid), host.of(paid).left) == (("DECLINED", REVERSED), 0)
+
+
+def test_the_reversal_of_a_late_approval_without_a_code_counts_at_once(committed: Shop, host: IsoHost) -> None:
+    """It was answered, so nothing of it is under way, whatever its answer says."""
+    paid = pay(committed)
+    host.forgets = True
+    host.next("0200", "stalled")
+    back = committed.api.follow(paid, "RF", "92.00").id
+    ask_until_settled(back)
+    before = len(host.seen("0420"))
+    host.next("0200", de38=None)
+    host.release()
+    until_taken(host, back)
+    host.next("0420", de39="25")
+    assert ask_until_settled(back) == 1
+    assert len(host.seen("0420")) == before + 1
+
+
+def test_the_answer_of_a_reversal_that_a_late_approval_overtook_is_kept(
+    committed: Shop, host: IsoHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It decides nothing, since it did not know of the approval."""
+    record = recovery.record_outcome
+    found: list[bool] = []
+
+    def record_after_the_answer(payment: Payment, finding: recovery.InquiryResult) -> bool:
+        host.release()
+        until_taken(host, payment.id.hex)
+        found.append(record(payment, finding))
+        return found[-1]
+
+    host.next("0200", "held")
+    paid = pay(committed)
+    with monkeypatch.context() as patched:
+        patched.setattr(recovery, "record_outcome", record_after_the_answer)
+        recover_after(120)
+    assert (found, status(paid)[0]) == ([False], "IN_DOUBT")
+    voids = AcquirerExchange.objects.filter(payment=paid, kind="void")
+    assert [row.received["39"] for row in voids] == ["00"]
+    ask_until_settled(paid)
+    assert (status(paid)[0], voids.all().count(), host.of(paid).left) == ("DECLINED", 2, 0)
 
 
 def refuse_by_address(shop: Shop) -> None:
