@@ -19,24 +19,47 @@ from gateway.core import clock
 from gateway.core.result_codes import OUTCOME_UNKNOWN_CODE
 from gateway.models import OpenPayment, Payment, Status
 from gateway.payments import risk_screening, store
+from gateway.payments.network_tokens import restore_token_use
 from gateway.payments.outcomes import Approved, Booked, Declined, OutcomeUnknown, PaymentOutcome, outcome_from_reply
 from gateway.payments.payment_request import RequestTrace
 from gateway.payments.reversal_border import is_card_payout
+from gateway.payments.shopper_authentication import restore_authentication_facts
 from gateway.payments.states import PaymentTransitionError
 from gateway.payments.stored_answer import PrivateFacts
 from gateway.risk.evaluation import RiskOutcome, RiskVerdict
 
 NO_FACTS: Final = PrivateFacts()
+DENIED_EXCHANGE: Final = "denied"
+"""Kind of the exchange of a decline that came when the payment had been entered as approved: it changes nothing, and
+somebody has to ask the acquirer."""
 
 log = structlog.get_logger(__name__)
+
+
+def mark_outcome_unknown(payment: Payment) -> bool:
+    """Move a payment that is still STARTED to IN_DOUBT, with what its authentication showed: its worker died, or has
+    not written yet that there was no answer. False when it was completed just now."""
+    if payment.status != Status.STARTED:
+        return True
+    restore_authentication_facts(payment)
+    restore_token_use(payment)
+    try:
+        reply = AcquirerReply(code=OUTCOME_UNKNOWN_CODE)
+        outcome = OutcomeUnknown(reply=reply, at=clock.merchant_now(payment.merchant))
+        store.complete_payment(payment, outcome, recover_at=payment.open.recover_at)
+    except PaymentTransitionError:
+        return False
+    return True
 
 
 def take_late_answer(ident: UUID, asked: Mapping[str, Any], reply: AcquirerReply) -> None:
     """Record an acquirer's answer that came after its payment's worker had given up. ``asked``: the columns of the
     attempt that it answers (:func:`gateway.payments.store.get_attempt_columns`)."""
-    payment = Payment.objects.select_related("merchant", "channel").get(pk=ident)
+    payment = Payment.objects.select_related("merchant", "channel", "open").get(pk=ident)
     outcome = outcome_from_reply(reply, at=clock.merchant_now(payment.merchant))
     log.warning("late_answer", payment=ident.hex, outcome=str(outcome.event), status=payment.status)
+    if not mark_outcome_unknown(payment):
+        payment.refresh_from_db()  # its worker has just done so
     verdict = risk_screening.evaluate_approval(payment, reply)
     if isinstance(outcome, Approved) and verdict.outcome is RiskOutcome.DECLINE:
         _begin_giving_back(payment, outcome, verdict, asked)
@@ -57,10 +80,8 @@ def record_late_outcome(
     it by the outcome."""
     if _complete_during_recovery(payment, outcome, complete):
         return
+    _log_contradiction(payment, outcome, asked)
     if isinstance(outcome, Approved):
-        if payment.status == Status.DECLINED:
-            # The acquirer has moved money for a payment that the merchant knows as declined.
-            log.error("approved_after_decline", payment=payment.id.hex, connector=asked["connector"])
         if not is_card_payout(payment):
             if _have_voided(payment, outcome, asked=asked, trace=trace):
                 return
@@ -72,12 +93,10 @@ def record_late_outcome(
                 return
             except PaymentTransitionError:
                 payment.refresh_from_db()
-    elif isinstance(outcome, Declined) and payment.status == Status.APPROVED and is_card_payout(payment):
-        # A person said that it was paid. Its acquirer says that it was not.
-        log.error("declined_after_payout", payment=payment.id.hex, connector=asked["connector"])
+    is_denied = isinstance(outcome, Declined) and payment.status == Status.APPROVED
     store.record_exchange(
         payment,
-        "submit",
+        DENIED_EXCHANGE if is_denied else "submit",
         outcome.reply.sent,
         outcome.reply.received,
         at=outcome.at,
@@ -87,14 +106,20 @@ def record_late_outcome(
     )
 
 
+def _log_contradiction(payment: Payment, outcome: PaymentOutcome, asked: Mapping[str, Any]) -> None:
+    """Log an outcome that contradicts the one which the merchant has been told."""
+    about = {"payment": payment.id.hex, "connector": asked["connector"]}
+    if isinstance(outcome, Approved) and payment.status == Status.DECLINED:
+        # The acquirer has moved money for a payment that the merchant knows as declined.
+        log.error("approved_after_decline", **about)
+    elif isinstance(outcome, Declined) and payment.status == Status.APPROVED:
+        # Of a payout that a person has entered as paid: a person has to find out again.
+        log.error("declined_after_approval", **about)
+
+
 def _begin_giving_back(payment: Payment, outcome: Approved, verdict: RiskVerdict, asked: Mapping[str, Any]) -> None:
     """Have a late approval voided that the rule set or the channel refuses: the payment becomes that decline."""
-    if payment.status == Status.STARTED:
-        try:
-            unknown = AcquirerReply(code=OUTCOME_UNKNOWN_CODE)
-            store.complete_payment(payment, OutcomeUnknown(reply=unknown, at=outcome.at))
-        except PaymentTransitionError:
-            payment.refresh_from_db()  # its worker has just done so
+    _log_contradiction(payment, outcome, asked)
     refused = PrivateFacts(
         refused_code=verdict.code, refused_details=risk_screening.describe_refusal(outcome.reply, verdict)
     )
@@ -125,6 +150,7 @@ def _complete_during_recovery(payment: Payment, outcome: PaymentOutcome, complet
     with transaction.atomic():
         # The same lock order as in store.complete_payment: the payment, then its OpenPayment row.
         Payment.objects.select_for_update().only("id").get(pk=payment.pk)
+        payment.refresh_from_db()  # it may have moved since it was read; from here on nobody moves it
         open_payment = OpenPayment.objects.select_for_update().filter(pk=payment.pk).first()
         # Nothing is sent to void a payout to a card (docs/decisions/0152), so nothing is under way there.
         is_voided = open_payment is not None and open_payment.void_attempted and not is_card_payout(payment)

@@ -40,7 +40,7 @@ from gateway.connectors.reply_codes import SOFT_DECLINE
 from gateway.connectors.routing import CONNECTORS
 from gateway.core import clock, identifiers
 from gateway.core.money import Money
-from gateway.core.result_codes import OUTCOME_UNKNOWN_CODE, TIMEOUT_REVERSED_CODE
+from gateway.core.result_codes import TIMEOUT_REVERSED_CODE
 from gateway.db.statement import execute_sql
 from gateway.models import Merchant, OpenPayment, Payment, Status
 from gateway.payments import risk_screening, step_up, store
@@ -51,16 +51,14 @@ from gateway.payments.follow_ups import (
     load_chain_members,
     name_authorization,
 )
-from gateway.payments.network_tokens import restore_token_use
+from gateway.payments.late_outcomes import mark_outcome_unknown
 from gateway.payments.outcomes import (
     Declined,
-    OutcomeUnknown,
     describe_silence,
     outcome_from_reply,
     resolve_event,
 )
 from gateway.payments.points_of_service import find_point_of_service
-from gateway.payments.shopper_authentication import restore_authentication_facts
 from gateway.payments.states import LifecycleEvent, PaymentTransitionError
 from gateway.payments.stored_answer import EarlierDecline, get_attempt_number, read_private_facts
 from gateway.risk.evaluation import RiskOutcome, RiskVerdict
@@ -263,22 +261,6 @@ def claim_due_inquiries(limit: int, *, excluding: Sequence[InquiryTarget] = ()) 
     return list(unanswered.select_related("merchant", "open").order_by("id"))
 
 
-def mark_outcome_unknown(payment: Payment) -> bool:
-    """Move a payment that is still STARTED to IN_DOUBT, with what its authentication showed: its worker died. False
-    when it was completed just now."""
-    if payment.status != Status.STARTED:
-        return True
-    restore_authentication_facts(payment)
-    restore_token_use(payment)
-    try:
-        reply = AcquirerReply(code=OUTCOME_UNKNOWN_CODE)
-        outcome = OutcomeUnknown(reply=reply, at=clock.merchant_now(payment.merchant))
-        store.complete_payment(payment, outcome, recover_at=payment.open.recover_at)
-    except PaymentTransitionError:
-        return False
-    return True
-
-
 def build_inquiry(payment: Payment, connector: Connector) -> AcquirerRequest:
     """Rebuild the acquirer request for an inquiry: without card and parameters, unless the connector needs them
     (``asks_with_means``). Raises VaultError."""
@@ -383,7 +365,8 @@ def _void_late_approval(connector: Connector, request: AcquirerRequest) -> Inqui
     """Void what the acquirer approved after recovery had declined the payment."""
     started = time.perf_counter()
     try:
-        voided = connector.void(replace(request, reversal_reason=ReversalReason.TIMEOUT))
+        # It was answered, so nothing of it is under way.
+        voided = connector.void(replace(request, reversal_reason=ReversalReason.TIMEOUT, asked_for=None))
     except OutcomeUnknownError as unknown:
         again = unknown.ask_again_after if isinstance(unknown, VoidRefusedError) else None
         exchanges = [_build_unknown_exchange(WAITING_EXCHANGE if again is not None else "void", unknown, started)]
@@ -445,21 +428,13 @@ def resolve_outcome_in_thread(connector: Connector, request: AcquirerRequest, pa
 def record_outcome(payment: Payment, finding: InquiryResult) -> bool:
     """Record the outcome of an inquiry, or the time of the next one. False when the outcome is unknown still, or
     another worker completed the payment first."""
-    offset = payment.merchant.clock_offset
     *earlier, last = finding.exchanges
     for exchange in earlier:
-        store.record_exchange(
-            payment,
-            exchange.kind,
-            exchange.sent,
-            exchange.received,
-            at=exchange.at + offset,
-            duration_ms=exchange.duration_ms,
-        )
-    at = last.at + offset
+        _record_exchange(payment, exchange)
+    at = last.at + payment.merchant.clock_offset
     if finding.reply is None:
         again = finding.ask_again_after or get_inquiry_backoff(payment.open.inquiries)
-        store.record_exchange(
+        unmoved = store.record_exchange(
             payment,
             last.kind,
             last.sent,
@@ -469,19 +444,38 @@ def record_outcome(payment: Payment, finding: InquiryResult) -> bool:
             inquire_after=again,
             void_anew=finding.not_found_yet,
         )
+        if not unmoved:
+            _record_exchange(payment, last)
         return False
     if payment.status == Status.DECLINED:
-        store.record_exchange(payment, last.kind, last.sent, last.received, at=at, duration_ms=last.duration_ms)
+        _record_exchange(payment, last)
         if not store.close_late_approval(payment):
             return False
         log.warning("late_approval_voided", payment=payment.id.hex, connector=payment.connector)
         return True
     outcome = outcome_from_reply(finding.reply, at=at, duration_ms=last.duration_ms)
+    connector = payment.connector
     try:
         store.complete_payment(payment, outcome, kind=last.kind, was_taken_back=finding.was_taken_back)
     except PaymentTransitionError:
+        # A late approval came meanwhile, or another worker was faster: what was sent is told all the same.
+        _record_exchange(payment, last, connector)
         return False
     return True
+
+
+def _record_exchange(payment: Payment, exchange: InquiryExchange, connector: str = "") -> None:
+    """Store an exchange, whatever became of the payment meanwhile. ``connector``: that was asked, where the payment has
+    another one in memory by now."""
+    store.record_exchange(
+        payment,
+        exchange.kind,
+        exchange.sent,
+        exchange.received,
+        at=exchange.at + payment.merchant.clock_offset,
+        duration_ms=exchange.duration_ms,
+        connector=connector,
+    )
 
 
 def get_inquiry_backoff(inquiries: int) -> timedelta:

@@ -380,6 +380,7 @@ def void_refused_approval(
         asked,
         known_transaction_id=reply.connector_tx_id or asked.known_transaction_id,
         original=replace(asked.point_of_service, link=reply.transaction_link or asked.point_of_service.link),
+        take_late_answer=None,  # the void's answer is not the payment's
     )
     details = describe_refusal(reply, verdict)
     try:

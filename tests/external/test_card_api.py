@@ -21,7 +21,7 @@ from django.test import Client, override_settings
 from gateway.connectors.routing import CONNECTORS
 from gateway.core import clock
 from gateway.models import AcquirerAccount, AcquirerExchange, Payment, ProcessorEvent, Status
-from gateway.payments import recovery
+from gateway.payments import late_outcomes, recovery
 from tests.external.peers import Peer, program, running
 from tests.support.card_api import CARD, KEY, SIGNING, account_at
 from tests.support.client import Answer
@@ -129,7 +129,7 @@ def recovered(answer: Answer) -> Payment:
     """What ticks of recovery do, until the payment has its answer."""
     for _ in range(5):
         for payment in claim_after(600):
-            recovery.mark_outcome_unknown(payment)
+            late_outcomes.mark_outcome_unknown(payment)
             connector = CONNECTORS[payment.connector]
             recovery.record_outcome(
                 payment, recovery.resolve_outcome(connector, recovery.build_inquiry(payment, connector), payment)

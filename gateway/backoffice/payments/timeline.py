@@ -44,6 +44,7 @@ from gateway.payments import chain_amounts as sums
 from gateway.payments.acquirer_message_store import restore_message
 from gateway.payments.chain_amounts import Chain
 from gateway.payments.chain_states import ChainStatus, resolve_chain_status
+from gateway.payments.late_outcomes import DENIED_EXCHANGE
 from gateway.payments.operation_table import (
     OPERATIONS,
     is_locally_queued,
@@ -206,6 +207,7 @@ _KINDS: Final[Mapping[str, str]] = MappingProxyType(
         "bank": "told what became of it in a message of the bank",
         "person": "was asked by a person",
         WAITING_EXCHANGE: "is asked by a person: nothing was sent",
+        DENIED_EXCHANGE: "declined it after all, though it was entered as paid: ask the acquirer",
     }
 )
 """Kind of an exchange → what the connector did, or was asked. A test asks for every kind that is kept."""
@@ -264,7 +266,7 @@ def _build_exchange_event(row: AcquirerExchange, by_key: Mapping[UUID, Payment])
         order=5,
         title=(_("%(who)s %(what)s, no answer") if silent else _("%(who)s %(what)s"))
         % {"who": row.connector, "what": _(words)},
-        tone="wait" if silent or waits else "plain",
+        tone="bad" if row.kind == DENIED_EXCHANGE else "wait" if silent or waits else "plain",
         lines=() if waits else (_("Took %s ms") % row.duration_ms,),
         sent=restore_message(row, by_key[row.payment_id]),
         received=row.received,

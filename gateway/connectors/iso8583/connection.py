@@ -116,26 +116,32 @@ class HostConnection:
             return None
 
     def _wait(self, event: int, timeout_s: float) -> None:
-        poll = select.poll()
-        if self._socket.fileno() < 0:
+        with self._lock:
+            number = self._socket.fileno()
+        if number < 0:
             raise OSError("the connection is closed")
-        poll.register(self._socket, event)
+        poll = select.poll()
+        poll.register(number, event)
         poll.poll(timeout_s * 1000)
 
     def close(self) -> None:
         """Close the connection; a thread that waits on it wakes up."""
-        with contextlib.suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
-        with contextlib.suppress(OSError):
-            self._socket.close()
+        with self._lock:
+            self._shut_down(socket.SHUT_RDWR)
 
     def abort(self) -> None:
         """Close the connection of a link that broke, or that has questions without an answer: what the system has not
         sent yet goes nowhere, so that no question arrives after its reversal."""
+        with self._lock:
+            with contextlib.suppress(OSError):
+                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESETS)
+            self._shut_down(socket.SHUT_RD)  # wakes up the thread that waits, and sends nothing
+
+    def _shut_down(self, how: int) -> None:
+        """Shut down and close the socket. Needs the lock: a TLS socket that is closing would write in clear."""
         with contextlib.suppress(OSError):
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESETS)
-        with contextlib.suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RD)  # wakes up the thread that waits, and sends nothing
+            # Not SSLSocket's own, which drops the TLS session before it shuts anything down.
+            socket.socket.shutdown(self._socket, how)
         with contextlib.suppress(OSError):
             self._socket.close()
 

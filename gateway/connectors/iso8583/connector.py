@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -115,7 +115,7 @@ class Iso8583Connector:
             if self.answers_locally(request):
                 return batched_capture.queue_capture(request, parse_terminal(request.account))
             written = _write_message(request)
-            answer = _exchange(request, written)
+            answer = _exchange(request, written, take_late_answer=request.take_late_answer)
         except TerminalNotConfiguredError as fault:
             return _decline_unsent(request, TERMINAL_NOT_CONFIGURED, str(fault))
         except (UnsendableRequestError, BadMessageError) as fault:
@@ -254,10 +254,14 @@ def _write_message_in_doubt(request: AcquirerRequest, *, repeat: bool, void: boo
         raise OutcomeUnknownError(str(fault), {}) from None
 
 
-def _exchange(request: AcquirerRequest, written: _Written) -> dict[str, str]:
-    """Send and wait for the answer; connecting and answering together take the acquirer's timeout at most."""
-    take = request.take_late_answer
-    late = partial(prepare_late_reply, written.asked, written.sent, take) if take is not None else None
+def _exchange(
+    request: AcquirerRequest, written: _Written, *, take_late_answer: Callable[[AcquirerReply], None] | None = None
+) -> dict[str, str]:
+    """Send and wait for the answer; connecting and answering together take the acquirer's timeout at most.
+    ``take_late_answer``: takes the payment's own answer if it comes after that; of a repeat or reversal, nothing."""
+    late = None
+    if take_late_answer is not None:
+        late = partial(prepare_late_reply, written.asked, written.sent, take_late_answer)
     deadline = time.monotonic() + settings.GATEWAY_ACQUIRER_TIMEOUT_S
     try:
         link = get_link(written.asked.terminal)

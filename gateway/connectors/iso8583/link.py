@@ -175,8 +175,11 @@ class HostLink:
                 connection = self._connect()
                 failures = 0
                 self._serve(connection)
-            except (OSError, ValueError, BadFrameError, BadMessageError, LinkDownError) as fault:
-                self._mark_down(str(fault) or type(fault).__name__)
+            except Exception as fault:
+                known = isinstance(fault, OSError | ValueError | BadFrameError | BadMessageError | LinkDownError)
+                if not known:  # the thread goes on: callers would be handed its dead connection for ever
+                    log.exception("link_fault", link=self.terminal.label)
+                self._mark_down(str(fault) if known and str(fault) else type(fault).__name__)
                 if connection is not None:
                     connection.abort()
                 self._rest(failures)

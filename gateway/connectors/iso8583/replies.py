@@ -14,6 +14,7 @@ from typing import Any, Final
 from gateway.connectors.acquirer_message import external_success_code, parse_scheme_reference, parse_transaction_link
 from gateway.connectors.iso8583 import response_codes
 from gateway.connectors.iso8583.iso_request import MESSAGE_KINDS, IsoRequest, OriginalMessage
+from gateway.connectors.iso8583.late_answers import LateAnswerTaker
 from gateway.connectors.iso8583.private_field import mask_private_parts, parse_private_field
 from gateway.connectors.port import AcquirerReply, NotFoundYetError, OutcomeUnknownError
 from gateway.core.money import Money, currency_number
@@ -91,15 +92,15 @@ def reply_from_answer(
 
 def prepare_late_reply(
     asked: IsoRequest, sent: Mapping[str, Any], take: Callable[[AcquirerReply], None]
-) -> Callable[[Mapping[str, str]], None]:
-    """What maps a late answer to ``asked`` and has it taken. It is kept for long, so nothing of the card is in it; an
-    answer that decides nothing is not taken."""
+) -> LateAnswerTaker:
+    """What maps a late answer to ``asked`` and has it taken. It is kept for long, so nothing of the card is in it, and
+    of the parameters only what a result code goes by; an answer that decides nothing is not taken."""
     request = asked.request
     bare = replace(
         request,
         brand=request.network_brand,
         means=None,
-        parameters={},
+        parameters={"merchant.country": asked.country},
         cryptogram=None,
         party_accounts={},
         original=request.point_of_service,
@@ -107,7 +108,7 @@ def prepare_late_reply(
     )
     about = replace(asked, request=bare, parts={}, addenda={})
     numbers = {name: sent[name] for name in _NUMBERS if name in sent}
-    return partial(_take_late_answer, about, numbers, take)
+    return LateAnswerTaker(payment=request.payment, take=partial(_take_late_answer, about, numbers, take))
 
 
 def _take_late_answer(

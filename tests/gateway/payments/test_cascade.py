@@ -33,7 +33,7 @@ from gateway.models import (
     Status,
     ThreeDSecureConfiguration,
 )
-from gateway.payments import recovery, store
+from gateway.payments import late_outcomes, store
 from gateway.payments.cascade import CASCADABLE_DECLINES, is_cascadable
 from gateway.payments.outcomes import Approved, Declined
 from gateway.payments.risk_screening import ScreeningPlan
@@ -538,14 +538,14 @@ def test_recovery_that_read_the_payment_before_the_move_cannot_move_it(pair: Pai
     claimed: list[Payment] = []
     doubted: list[bool] = []
     pair.first.before = lambda: claimed.extend(claim_after(300))
-    pair.second.before = lambda: doubted.append(recovery.mark_outcome_unknown(claimed[0]))
+    pair.second.before = lambda: doubted.append(late_outcomes.mark_outcome_unknown(claimed[0]))
     assert pair.pay().code == APPROVED
     assert (claimed[0].connector, doubted) == ("first", [False])
     assert events(Payment.objects.get()) == CASCADED
 
 
 def test_a_payment_that_recovery_has_taken_over_is_not_moved(pair: Pair) -> None:
-    pair.first.before = lambda: [recovery.mark_outcome_unknown(row) for row in claim_after(300)]
+    pair.first.before = lambda: [late_outcomes.mark_outcome_unknown(row) for row in claim_after(300)]
     assert pair.pay().code == NOT_HONOURED
     payment = Payment.objects.get()
     assert (payment.status, payment.connector, events(payment)) == (

@@ -25,7 +25,7 @@ from gateway.models import (
     RoutingTarget,
     Status,
 )
-from gateway.payments import recovery, store
+from gateway.payments import late_outcomes, recovery, store
 from tests.support import threeds
 from tests.support.acquirers import APPROVED, DECLINED, Acquirer, Killed, account, known
 from tests.support.database import recover_at, statements
@@ -259,7 +259,7 @@ def test_recovery_that_read_the_payment_before_the_move_cannot_move_it(pair: Pai
     claimed: list[Payment] = []
     doubted: list[bool] = []
     pair.first.before = lambda: claimed.extend(claim_after(300))
-    pair.second.before = lambda: doubted.append(recovery.mark_outcome_unknown(claimed[0]))
+    pair.second.before = lambda: doubted.append(late_outcomes.mark_outcome_unknown(claimed[0]))
     assert pair.pay().code == APPROVED
     assert claimed[0].connector == "first"
     assert doubted == [False]
@@ -268,7 +268,7 @@ def test_recovery_that_read_the_payment_before_the_move_cannot_move_it(pair: Pai
 
 def test_a_payment_that_recovery_has_taken_over_is_not_moved(pair: Pair) -> None:
     """R1: whoever came first decides where it is; the acquirer's word that it did not accept still counts."""
-    pair.first.before = lambda: [recovery.mark_outcome_unknown(row) for row in claim_after(300)]
+    pair.first.before = lambda: [late_outcomes.mark_outcome_unknown(row) for row in claim_after(300)]
     answer = pair.pay()
     payment = Payment.objects.get()
     assert (answer.code, payment.status, payment.connector) == (OUT_OF_REACH, Status.DECLINED, "first")

@@ -33,7 +33,7 @@ from gateway.connectors.simulator.connector import SimulatorConnector
 from gateway.connectors.stub.connector import STUB
 from gateway.core import clock
 from gateway.models import AcquirerExchange, Notification, OpenPayment, Payment, PaymentEvent, Status
-from gateway.payments import outcomes, process, recovery, step_up, store
+from gateway.payments import late_outcomes, outcomes, process, recovery, step_up, store
 from gateway.payments.states import LifecycleEvent
 from gateway.vault.sealing import VaultError
 from tests.support.client import payment as fields
@@ -294,7 +294,7 @@ def test_a_started_payment_is_in_doubt_before_it_is_asked_about_and_its_claim_ho
     """R3. Asking may take a while: the row says IN_DOUBT meanwhile, and no other tick takes it."""
     payment = begun(shop)
     (claimed,) = claim_after(12)
-    assert recovery.mark_outcome_unknown(claimed)
+    assert late_outcomes.mark_outcome_unknown(claimed)
     payment.refresh_from_db()
     assert (payment.status, payment.result_code) == (Status.IN_DOUBT, PENDING)
     due = recover_at(payment)
@@ -467,7 +467,7 @@ def test_an_answer_that_comes_while_recovery_asks_is_taken_and_one_after_it_chan
             if self.whole:
                 asked.append(recover(after_s=60).settled == 1)
             else:
-                asked.append(recovery.mark_outcome_unknown(payment))
+                asked.append(late_outcomes.mark_outcome_unknown(payment))
             return reply
 
     slow = Slow()
@@ -495,7 +495,9 @@ def test_an_approval_that_comes_after_recovery_began_to_take_it_back_changes_not
 
         def submit(self, request: AcquirerRequest) -> AcquirerReply:
             reply = STUB.submit(request)
-            recovery.mark_outcome_unknown(Payment.objects.select_related("merchant", "open").get(pk=request.payment))
+            late_outcomes.mark_outcome_unknown(
+                Payment.objects.select_related("merchant", "open").get(pk=request.payment)
+            )
             OpenPayment.objects.update(void_attempted=True)
             return reply
 
@@ -757,7 +759,9 @@ def test_a_slow_worker_and_recoverys_mark_do_not_pass_each_other(shop: Shop, mon
 
     class Slow(SimulatorConnector):
         def submit(self, request: AcquirerRequest) -> AcquirerReply:
-            recovery.mark_outcome_unknown(Payment.objects.select_related("merchant", "open").get(pk=request.payment))
+            late_outcomes.mark_outcome_unknown(
+                Payment.objects.select_related("merchant", "open").get(pk=request.payment)
+            )
             return super().submit(request)
 
     def mark(ident: UUID) -> None:

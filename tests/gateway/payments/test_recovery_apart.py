@@ -31,7 +31,7 @@ from gateway.connectors.simulator.connector import SimulatorConnector
 from gateway.core import clock, identifiers
 from gateway.core.money import Money
 from gateway.models import AcquirerExchange, Merchant, OpenPayment, Payment, PaymentEvent, Status
-from gateway.payments import recovery, step_up, store
+from gateway.payments import late_outcomes, recovery, step_up, store
 from gateway.payments.chain_amounts import Chain
 from gateway.payments.points_of_service import find_point_of_service
 from gateway.payments.recovery import InquiryExchange, InquiryResult, RecoverySummary
@@ -401,7 +401,7 @@ def test_what_is_in_doubt_or_declined_already_is_not_marked(
 ) -> None:
     payment = waiting(shop, status=status, result_code=NO_FUNDS, completed_at=NOW)
     monkeypatch.setattr(store, "complete_payment", lambda *call, **names: 1 // 0)
-    assert recovery.mark_outcome_unknown(payment) is True
+    assert late_outcomes.mark_outcome_unknown(payment) is True
 
 
 def test_a_dead_workers_payment_is_marked_with_what_it_had_not_written(
@@ -412,15 +412,15 @@ def test_a_dead_workers_payment_is_marked_with_what_it_had_not_written(
     payment = waiting(shop, 600, status=Status.STARTED, result_code="")
     due, stale = payment.open.recover_at, again(payment)
     for name, member in (("restore_authentication_facts", "facts"), ("restore_token_use", "networkToken")):
-        monkeypatch.setattr(recovery, name, lambda one, member=member: one.answer.update({member: {"a": "b"}}))
-    assert recovery.mark_outcome_unknown(payment) is True
+        monkeypatch.setattr(late_outcomes, name, lambda one, member=member: one.answer.update({member: {"a": "b"}}))
+    assert late_outcomes.mark_outcome_unknown(payment) is True
     kept = again(payment)
     assert (kept.status, kept.result_code, kept.open.recover_at) == (Status.IN_DOUBT, UNKNOWN, due)
     assert (kept.answer["facts"], kept.answer["networkToken"]) == ({"a": "b"}, {"a": "b"})
     event = PaymentEvent.objects.get(payment=payment, sequence=2)
     assert event.event == "lose"
     assert is_about(event.at, timedelta(days=40))
-    assert recovery.mark_outcome_unknown(stale) is False
+    assert late_outcomes.mark_outcome_unknown(stale) is False
 
 
 # What an acquirer is asked.
@@ -774,7 +774,7 @@ def test_a_payment_that_moved_meanwhile_is_not_asked_about_again(ahead: Shop) ->
     payment = waiting(ahead)
     change(payment, sequence=9)
     assert recovery.record_outcome(payment, InquiryResult(exchanges=EXCHANGES, reply=None)) is False
-    assert written(payment) == ALL_WRITTEN[:2]
+    assert written(payment) == ALL_WRITTEN
     assert again(payment).open.recover_at == payment.open.recover_at
 
 
@@ -788,6 +788,7 @@ def test_an_answer_moves_the_payment_at_its_own_time(ahead: Shop) -> None:
     assert written(payment) == ALL_WRITTEN
     assert not OpenPayment.objects.exists()
     assert recovery.record_outcome(stale, InquiryResult(exchanges=EXCHANGES, reply=DECLINED)) is False
+    assert written(payment) == [*ALL_WRITTEN, *ALL_WRITTEN]
     assert Payment.objects.get(pk=payment.pk).status == Status.APPROVED
 
 

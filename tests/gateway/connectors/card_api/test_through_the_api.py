@@ -22,7 +22,7 @@ from gateway.models import (
     Status,
     ThreeDSecureConfiguration,
 )
-from gateway.payments import recovery
+from gateway.payments import late_outcomes, recovery
 from tests.gateway.connectors.card_api.asking import asked
 from tests.support.card_api import AUTHENTICATES, CARD, KEY, WRONG_CVC, CardApi, account_at, card_api, second_account_at
 from tests.support.card_host import DECLINES
@@ -56,7 +56,7 @@ def row(answer: Answer) -> Payment:
 def ask_again(answer: Answer) -> Payment:
     """What a recovery tick does for one payment, in this thread."""
     for payment in claim_after(60):
-        recovery.mark_outcome_unknown(payment)
+        late_outcomes.mark_outcome_unknown(payment)
         connector = CONNECTORS[payment.connector]
         recovery.record_outcome(
             payment, recovery.resolve_outcome(connector, recovery.build_inquiry(payment, connector), payment)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
+import socket
 import ssl
 import threading
 import time
@@ -28,6 +30,7 @@ from gateway.connectors.iso8583.iso_request import build_iso_request
 from gateway.connectors.iso8583.link import LINK_TICK_S, HostLink
 from gateway.connectors.iso8583.link_registry import LinkUnansweredError, LinkUnreachableError, get_link
 from gateway.connectors.iso8583.mapping import build_iso_message
+from gateway.connectors.iso8583.pending_requests import PendingRequestTable
 from gateway.connectors.iso8583.terminal import Terminal, parse_terminal
 from gateway.connectors.means import Card
 from gateway.connectors.port import AcquirerRequest, ConnectorAccount
@@ -199,6 +202,52 @@ def test_a_link_over_tls_trusts_the_accounts_certificate_and_no_other(iso_host: 
             ask(refused)
 
 
+@pytest.mark.parametrize("closes", [HostConnection.close, HostConnection.abort])
+def test_nothing_goes_in_clear_while_a_link_over_tls_is_closed(
+    iso_host: IsoHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, closes: Callable[[HostConnection], None]
+) -> None:
+    """A payment that is sent at that moment has its card number in it."""
+    own = certificate(tmp_path / "own")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(own)
+    read: list[bytes] = []
+    shut_down = socket.socket.shutdown
+    errors: list[OSError] = []
+
+    def read_records(server: socket.socket) -> None:
+        line = context.wrap_socket(server.accept()[0], server_side=True)
+        with line, contextlib.suppress(OSError):
+            while octets := socket.socket.recv(line, 65_536):
+                read.append(octets)
+
+    def send() -> None:
+        try:
+            connection.send(b"4200000000000000", time.monotonic() + PATIENCE_S)
+        except OSError as fault:
+            errors.append(fault)
+
+    sending = threading.Thread(target=send)
+
+    def shut_down_slowly(line: socket.socket, how: int) -> None:
+        if sending.ident is None:
+            sending.start()
+            sending.join(0.5)  # it waits until the connection is closed
+        shut_down(line, how)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        reading = threading.Thread(target=read_records, args=(server,))
+        reading.start()
+        settings = {"tls": "on", "tls_name": "host.example", "tls_ca": halves(own)[0]}
+        to = replace(terminal(iso_host, **settings), port=server.getsockname()[1])
+        connection = HostConnection(to, time.monotonic() + PATIENCE_S)
+        monkeypatch.setattr(socket.socket, "shutdown", shut_down_slowly)
+        closes(connection)
+        sending.join(PATIENCE_S)
+        reading.join(PATIENCE_S)
+    assert b"4200000000000000" not in b"".join(read)
+    assert errors
+
+
 def test_a_host_that_wants_a_certificate_of_ours_gets_it(iso_host: IsoHost, tmp_path: Path) -> None:
     """The settings tls_certificate and tls_key."""
     theirs, ours, other = (certificate(tmp_path / name) for name in ("theirs", "ours", "other"))
@@ -289,6 +338,25 @@ def test_a_length_that_cannot_be_takes_the_link_down(iso_host: IsoHost, octets: 
     assert ask(to)["39"] == "00"
     iso_host.push(octets)
     until(lambda: "length header" in link_registry.list_link_states()[0].why, "the link says why")
+    assert ask(to)["39"] == "00"
+    assert iso_host.connections == 2
+
+
+def test_a_fault_of_ours_takes_the_link_down_and_not_for_good(
+    iso_host: IsoHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody is handed the connection of a thread that has ended."""
+    to = terminal(iso_host)
+    assert ask(to)["39"] == "00"
+
+    def fail(self: PendingRequestTable, kind: str, what: str) -> None:
+        raise RuntimeError("a fault of ours")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(PendingRequestTable, "stray", fail)
+        iso_host.next("0200", "twice")
+        assert ask(to)["39"] == "00"
+        until(lambda: link_registry.list_link_states()[0].why == "RuntimeError", "it is down")
     assert ask(to)["39"] == "00"
     assert iso_host.connections == 2
 

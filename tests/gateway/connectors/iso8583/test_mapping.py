@@ -498,15 +498,28 @@ def test_what_waits_for_a_late_answer_knows_no_card() -> None:
     asked = build_iso_request(request(cryptogram=Secret("AAACAgSRBklmQCFgMpEGAAAAAAA=")), TERMINAL)
     taken: list[AcquirerReply] = []
     late = prepare_late_reply(asked, {"mti": "0200", "2": "420000******0000"}, taken.append)
-    kept, sent, _ = late.args  # type: ignore[attr-defined]
-    assert (kept.request.means, kept.request.cryptogram, dict(kept.request.parameters)) == (None, None, {})
+    kept, sent, _ = late.take.args  # type: ignore[attr-defined]
+    assert (late.payment, kept.request.means, kept.request.cryptogram) == (asked.request.payment, None, None)
+    assert dict(kept.request.parameters) == {"merchant.country": ""}
     assert (kept.parts, kept.addenda, sent) == ({}, {}, {"mti": "0200"})
     for code in ("68", "", "00"):
-        late({"t": "0210", "39": code, "38": "A12345"})
+        late.take({"t": "0210", "39": code, "38": "A12345"})
     (reply,) = taken
     known = OriginalMessage.parse(reply.connector_tx_id)
     assert known is not None
     assert (reply.approved, known.auth) == (asked.request.money, "A12345")
+
+
+@pytest.mark.parametrize(("country", "code"), [("US", "800.100.163"), ("DE", "300.100.100")])
+def test_a_late_decline_means_what_it_means_in_time(country: str, code: str) -> None:
+    """Mastercard's 65 by the country of the merchant, which the request names."""
+    asked = build_iso_request(
+        request(brand="MASTER", parameters={"merchant.country": country}), replace(TERMINAL, country="")
+    )
+    said = {"t": "0210", "39": "65"}
+    taken: list[AcquirerReply] = []
+    prepare_late_reply(asked, {}, taken.append).take(said)
+    assert [reply.code for reply in (*taken, reply_from_answer(asked, said, {}))] == [code, code]
 
 
 @pytest.mark.parametrize("code", ["05", "12", "21", "68", "91", "96", ""])

@@ -193,7 +193,7 @@ def test_a_decline_that_comes_after_a_person_said_paid_is_an_error_in_the_log(
     before = status(paid)
     answer_late(paid, code="800.100.152")
     assert status(paid) == before
-    assert ("declined_after_payout" in caplog.text) is (said == "--paid")
+    assert ("declined_after_approval" in caplog.text) is (said == "--paid")
     assert AcquirerExchange.objects.filter(payment=paid, sent__contains={"a": 1}).count() == 1
 
 
