@@ -347,6 +347,27 @@ def test_a_return_by_pacs_004_is_a_chargeback(banked: Shop, outbox: Path) -> Non
     assert Payment.objects.get(payment_type="CB").result_code == "000.100.206"
 
 
+def test_a_further_return_by_pacs_004_has_the_day_of_its_message(banked: Shop, outbox: Path) -> None:
+    """In SEPA all returns of a message are settled on one day, which its head names."""
+    (paid,), _ = filed(banked)
+    entries = [
+        Entry(order=paid),
+        Entry(order=paid, into=False, reason="MS02", on="2026-01-09"),
+        Entry(order=paid, reversal=True, on="2026-01-12"),
+    ]
+    sepa.take(sepa.statement(entries))
+    assert state(paid) == "WON_BACK"
+    returned = (
+        '<Document xmlns="urn:iso:std:iso:20022:tech:xsd:pacs.004.001.09"><PmtRtr><GrpHdr><MsgId>R-2</MsgId>'
+        "<IntrBkSttlmDt>2026-01-14</IntrBkSttlmDt></GrpHdr>"
+        f"<TxInf><OrgnlEndToEndId>{paid}</OrgnlEndToEndId><OrgnlIntrBkSttlmAmt Ccy='EUR'>92.00</OrgnlIntrBkSttlmAmt>"
+        "<RtrRsnInf><Rsn><Cd>MD06</Cd></Rsn></RtrRsnInf></TxInf></PmtRtr></Document>"
+    )
+    taken = sepa.take(returned)
+    assert (taken.orders_changed, taken.findings, state(paid)) == (1, [], "RETURNED")
+    assert str(BankOrderEvent.objects.latest("id").on) == "2026-01-14"
+
+
 INSTRUCTED = '<AmtDtls><InstdAmt><Amt Ccy="EUR">92.00</Amt></InstdAmt></AmtDtls>'
 CHARGED = '<Chrgs><Rcrd><Amt Ccy="EUR">3.00</Amt><ChrgInclInd>true</ChrgInclInd></Rcrd></Chrgs>'
 CHARGED_APART = CHARGED.replace("true", "false")
