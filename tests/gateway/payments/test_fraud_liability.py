@@ -63,8 +63,8 @@ def api(shop: Shop, channel: Channel) -> Api:
 def test_the_liability_is_told_by_how_it_was_authenticated(
     api: Api, card: str, sent: dict[str, str], liability: FraudLiability
 ) -> None:
-    """06 is an attempt at Visa, and an accepted exemption at Mastercard; 07 is no authentication at Visa, and at Mastercard
-    that of an agreement's payments."""
+    """06 is an attempt at Visa, and an accepted exemption at Mastercard; 07 is no authentication at Visa, and at
+    Mastercard that of an agreement's payments."""
     payment = Payment.objects.get(pk=buy(api, card, **sent).id)
     assert payment.status == "APPROVED"
     assert resolve_fraud_liability(payment) is liability
