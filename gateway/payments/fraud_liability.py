@@ -53,9 +53,8 @@ def resolve_fraud_liability(payment: Payment) -> FraudLiability | None:
     point = build_point_of_service(sent, brand=brand)
     # The networks ended the first protocol in 2022: no proof of it moves a liability.
     statuses = (*_SHIFTING_STATUSES, RECURRING) if _belongs_to_agreement(sent) else _SHIFTING_STATUSES
-    is_shifted = _is_shifting(network, point.eci, statuses) and not sent.get("threeDSecure.version", "").startswith(
-        "1."
-    )
+    version = sent.get("threeDSecure.version", "")
+    is_shifted = _is_shifting(network, point.eci, statuses) and not version.startswith("1.")
     if is_shifted and point.merchant_initiated and resolve_device_channel(sent) == REQUESTOR_CHANNEL:
         return FraudLiability.ISSUER
     if point.merchant_initiated:

@@ -20,8 +20,8 @@ THREEDS_VERSION: Final = "2.2.0"
 class ThreeDSNetwork:
     """A network. ``key``: its part of ``threeDSecure.v2.<net>``; ``eci``: transStatus → ECI, where there is one, and
     EXEMPTED → that of an accepted exemption, RECURRING → that of an authenticated payment of an agreement, where it is
-    one of its own; ``informed``: transStatus → the transStatusReason with which it says what others say by I: that it accepts an exemption (N), as it does where the protocol is 2.1, which has no I, or that
-    data were shared only (U)."""
+    one of its own; ``informed``: transStatus → the transStatusReason with which it says what others say by I: that it
+    accepts an exemption (N), as it does where the protocol is 2.1, which has no I, or that it only took data (U)."""
 
     key: str
     title: str
