@@ -10,6 +10,7 @@ gateway.threeds_protocol.networks.
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable, Mapping
 
 from gateway.connectors.acquirer_message import flatten_body
 from gateway.connectors.means import Card
@@ -19,7 +20,7 @@ from gateway.payments.nested_values import deep_merge
 from gateway.payments.network_brands import find_network_brand
 from gateway.payments.stored_answer import get_shown_facts
 from gateway.threeds_protocol.messages import REQUESTOR_CHANNEL, resolve_device_channel
-from gateway.threeds_protocol.networks import ThreeDSNetwork, find_threeds_network
+from gateway.threeds_protocol.networks import RECURRING, ThreeDSNetwork, find_threeds_network
 
 _SHIFTING_STATUSES = ("Y", "A")
 
@@ -51,7 +52,9 @@ def resolve_fraud_liability(payment: Payment) -> FraudLiability | None:
     sent = flatten_body(shown)
     point = build_point_of_service(sent, brand=brand)
     # The networks ended the first protocol in 2022: no proof of it moves a liability.
-    is_shifted = _is_shifting(network, point.eci) and not sent.get("threeDSecure.version", "").startswith("1.")
+    statuses = (*_SHIFTING_STATUSES, RECURRING) if _belongs_to_agreement(sent) else _SHIFTING_STATUSES
+    version = sent.get("threeDSecure.version", "")
+    is_shifted = _is_shifting(network, point.eci, statuses) and not version.startswith("1.")
     if is_shifted and point.merchant_initiated and resolve_device_channel(sent) == REQUESTOR_CHANNEL:
         return FraudLiability.ISSUER
     if point.merchant_initiated:
@@ -63,6 +66,10 @@ def resolve_fraud_liability(payment: Payment) -> FraudLiability | None:
     return FraudLiability.MERCHANT_EXEMPTED if point.exemption else FraudLiability.MERCHANT_UNAUTHENTICATED
 
 
-def _is_shifting(network: ThreeDSNetwork, eci: str) -> bool:
-    """Whether the network gives this ECI to an authentication or its attempt."""
-    return bool(eci) and eci in (network.eci.get(status) for status in _SHIFTING_STATUSES)
+def _is_shifting(network: ThreeDSNetwork, eci: str, statuses: Iterable[str]) -> bool:
+    """Whether the network gives this ECI to one of the ``statuses``."""
+    return bool(eci) and eci in (network.eci.get(status) for status in statuses)
+
+
+def _belongs_to_agreement(sent: Mapping[str, str]) -> bool:
+    return "standingInstruction.mode" in sent or resolve_device_channel(sent) == REQUESTOR_CHANNEL

@@ -438,6 +438,10 @@ def record_registration_change(
 
     def changing(write: WriteStatement) -> None:
         write.update(registration, own, expecting={"sequence": before})
+        if "brand" in changes:
+            # A token is its network's, and the card is another network's now.
+            token = _list_token_changes(UPDATE_REGISTRATION_TYPE, now)
+            write.update_related(NetworkToken, token, {"registration_id": registration.id})
         if related_change is not None:
             row, others, expected = related_change
             write.update(row, others, expecting=expected)

@@ -5,7 +5,7 @@ mandated challenge, in the same payment, where the channel wants it. The shopper
 the payment is submitted again once they have authenticated, without its security code: once per payment. The declined
 authorization attempt is kept as an event and an exchange. Whatever does not end in a full authentication leaves a
 declined payment.
-Source: docs/decisions/0104, 0147; PCI DSS 4.0.1, 3.3.1; EU 2018/389, article 4; EMV 3-D Secure 2.2,
+Source: docs/decisions/0104, 0147, 0158; PCI DSS 4.0.1, 3.3.1; EU 2018/389, article 4; EMV 3-D Secure 2.2,
 threeDSRequestorChallengeInd 04.
 """
 
@@ -29,6 +29,7 @@ from gateway.payments.risk_screening import ScreeningPlan
 from gateway.payments.stored_answer import merge_shown_facts, read_private_facts
 from gateway.risk.retry_rules import is_retry_forbidden
 from gateway.threeds import authentications, server
+from gateway.threeds.directory_server import is_server_external
 from gateway.threeds.outcome import AuthenticationPassed, AuthenticationPending, AuthenticationRejected
 from gateway.threeds_protocol import messages
 
@@ -123,19 +124,21 @@ def _list_plain_values(values: SentValues) -> dict[str, str]:
 def _is_step_up_wanted(
     payment: Payment, declined: Declined, card: Card, values: SentValues, plan: ScreeningPlan | None
 ) -> bool:
-    """Whether the channel wants it, the shopper was not challenged, and no rule forbids authorizing again."""
+    """Whether the channel wants it, the shopper was not and can be challenged, and no rule forbids another try."""
     plain = _list_plain_values(values)
     if (
         payment.status != Status.STARTED
         or not payment.channel.three_d_secure
         or read_private_facts(payment.answer).attempt >= STEP_UP_ATTEMPT
         or not shopper_authentication.is_shopper_authenticated_here(payment, card, plain, values)
-        or messages.resolve_device_channel(plain) == messages.REQUESTOR_CHANNEL
         or _is_retry_forbidden(declined, plan)
     ):
         return False
     configuration = server.load_threeds_configuration(payment.channel)
     if configuration.on_soft_decline != ThreeDSecureConfiguration.SoftDeclinePolicy.CHALLENGE:
+        return False
+    external = is_server_external(configuration, payment.test_mode)
+    if not server.can_be_challenged(messages.resolve_device_channel(plain), external=external):
         return False
     before = authentications.find_authentication_of_payment(payment.id)
     if before is None:

@@ -144,7 +144,9 @@ def outcome_from_authentication(row: Authentication) -> AuthenticationOutcome:
 
 
 def build_authentication_proof(row: Authentication) -> dict[str, str | Secret]:
-    """The proof as forwardable parameters; empty if no authentication took place."""
+    """The proof as forwardable parameters; empty if no authentication took place, or only its challenge was missing."""
+    if row.trans_status not in _PASSING_STATUSES:
+        return {}
     sealed = row.proof_sealed
     values: dict[str, str | Secret] = {
         "eci": row.eci,
@@ -152,7 +154,7 @@ def build_authentication_proof(row: Authentication) -> dict[str, str | Secret]:
         "dsTransactionId": row.ds_transaction,
         "acsTransactionId": row.acs_transaction,
         "version": row.version if row.ds_transaction else "",
-        "authenticationStatus": row.trans_status if row.trans_status in _PASSING_STATUSES else "",
+        "authenticationStatus": row.trans_status,
         "transactionStatusReason": row.trans_status_reason,
         "challengeIndicator": find_accepted_indicator(row),
     }

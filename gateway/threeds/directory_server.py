@@ -37,10 +37,15 @@ class DirectoryServer(Protocol):
         ...
 
 
+def is_server_external(configuration: ThreeDSecureConfiguration, test_mode: str) -> bool:
+    """Whether an authentication is an external 3DS server's, and not the simulated directory's."""
+    return settings.IS_LIVE or (test_mode == EXTERNAL_TEST_MODE and has_threeds_server(configuration))
+
+
 def get_directory_server(configuration: ThreeDSecureConfiguration, test_mode: str) -> DirectoryServer | None:
     """The directory server of an authentication. Live, and testMode EXTERNAL where one is configured: the channel's
     external 3DS server, None if there is none or its secret does not open. Otherwise the simulated one."""
-    if settings.IS_LIVE or (test_mode == EXTERNAL_TEST_MODE and has_threeds_server(configuration)):
+    if is_server_external(configuration, test_mode):
         access = open_threeds_server(configuration)
         return ExternalThreeDSServer(access) if access is not None else None
     return SIMULATED_DIRECTORY

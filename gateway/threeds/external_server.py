@@ -20,7 +20,13 @@ from django.conf import settings
 from gateway.core.secret import RedactedDict, Secret, SecretBytes
 from gateway.outbound import call_url
 from gateway.threeds.server_setup import ThreeDSServerAccess
-from gateway.threeds_protocol.messages import CardRange, ThreeDSMessage, needs_authentication_value
+from gateway.threeds_protocol.messages import (
+    BROWSER_CHANNEL,
+    REQUESTOR_CHANNEL,
+    CardRange,
+    ThreeDSMessage,
+    needs_authentication_value,
+)
 from gateway.threeds_protocol.required_fields import find_areq_faults
 
 THREEDS_SIGNATURE_HEADER: Final = "Tollhouse-Signature"
@@ -115,8 +121,8 @@ class ExternalThreeDSServer:
                 needs_authentication_value(areq["messageCategory"], found["transStatus"])
                 and not found.get("authenticationValue")
             )
-            or (found["transStatus"] == "C" and not found.get("acsTransID"))
-            or (found["transStatus"] == "C" and areq["deviceChannel"] == "02" and not _is_page(found.get("acsURL")))
+            or (found["transStatus"] == "C" and not _is_challenge(found, areq["deviceChannel"]))
+            or (found["transStatus"] == "D" and areq.get("threeDSRequestorDecReqInd") != "Y")
         ):
             raise MalformedDirectoryAnswerError("the ARes is not as agreed")
         return found
@@ -172,6 +178,14 @@ def _parse_answer(body: bytes) -> dict[str, Any]:
     if found.get("messageType") == "Erro":
         raise MalformedDirectoryAnswerError(f"Erro {str(found.get('errorCode', ''))[:3]}")
     return found
+
+
+def _is_challenge(ares: Mapping[str, Any], device_channel: str) -> bool:
+    """Whether an ARes has what the challenge of this device channel takes. There is none in 3RI. Source: EMV 3-D Secure
+    v2.2.0, table A.1, Transaction Status; not read in the original."""
+    if device_channel == REQUESTOR_CHANNEL or not ares.get("acsTransID"):
+        return False
+    return device_channel != BROWSER_CHANNEL or _is_page(ares.get("acsURL"))
 
 
 def _is_page(url: Any) -> bool:

@@ -27,7 +27,7 @@ from gateway.core.secret import Secret
 from gateway.core.strong_authentication import SCA_COUNTRIES
 from gateway.models import Authentication, AuthenticationStep, Channel, Merchant, ThreeDSecureConfiguration
 from gateway.threeds.authentications import outcome_from_authentication
-from gateway.threeds.directory_server import get_directory_server
+from gateway.threeds.directory_server import get_directory_server, is_server_external
 from gateway.threeds.external_server import (
     DirectoryUnreachableError,
     ExternalThreeDSServer,
@@ -120,6 +120,12 @@ def is_authentication_wanted(parameters: Mapping[str, str], *, proved: bool, bra
             or messages.resolve_device_channel(parameters) == messages.REQUESTOR_CHANNEL
         )
     )
+
+
+def can_be_challenged(device_channel: str, *, external: bool) -> bool:
+    """Whether a challenge could be carried out: nobody is there in 3RI, and the SDK of an app is not handed what the
+    challenge of an external server (``external``) takes. Source: docs/decisions/0158."""
+    return device_channel == messages.BROWSER_CHANNEL or (device_channel == messages.APP_CHANNEL and not external)
 
 
 def begin_authentication(asked: AuthenticationRequest) -> tuple[Authentication, AuthenticationOutcome]:
@@ -310,13 +316,16 @@ def _choose_challenge(asked: AuthenticationRequest, configuration: ThreeDSecureC
     """The challenge indicator of a request that has none: the channel's; without one, a card that is stored and an
     agreement that begins are challenged where the law wants a strong authentication, without which issuers decline what
     the merchant initiates later. Source: EU 2015/2366 (PSD2), article 97, 1 (c);
-    https://docs.fiserv.dev/public/docs/merchant-initiated-transactions; docs/decisions/0147."""
+    https://docs.fiserv.dev/public/docs/merchant-initiated-transactions; docs/decisions/0147, 0158."""
     given = asked.parameters
     begins = given.get("createRegistration") == "true" or given.get("standingInstruction.mode") == "INITIAL"
     stores = begins or given.get("threeDSecure.authenticationInd") == "ADD_CARD"
     is_refused = given.get("threeDSecure.challengeMandatedIndicator") == "N"
     country = messages.resolve_merchant_country(given, configuration.merchant_country)
-    wanted = stores and not is_refused and country in SCA_COUNTRIES
+    possible = can_be_challenged(
+        messages.resolve_device_channel(given), external=is_server_external(configuration, asked.test_mode)
+    )
+    wanted = stores and not is_refused and country in SCA_COUNTRIES and possible
     return configuration.challenge_indicator or (messages.CHALLENGE_MANDATED if wanted else "")
 
 
@@ -398,6 +407,11 @@ def _send_areq(
     row.number_sealed, row.ask = None, {}
     status, reason = ares["transStatus"], ares.get("transStatusReason", "")
     found = find_verdict(status, reason, informed=list_informed_reasons(row.network))
+    if found.then is AuthenticationResult.CHALLENGE and not can_be_challenged(
+        row.device_channel, external=bool(row.server_url)
+    ):
+        _store_messages(row, _build_fault_message(row, "a challenge that cannot be carried out"))
+        row.flow, found = "challenge", find_verdict("U")
     if found.then in (AuthenticationResult.CHALLENGE, AuthenticationResult.DECOUPLED):
         return _start_waiting(row, found.then, configuration, now)
     if row.flow in ("", "method"):

@@ -19,9 +19,9 @@ THREEDS_VERSION: Final = "2.2.0"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreeDSNetwork:
     """A network. ``key``: its part of ``threeDSecure.v2.<net>``; ``eci``: transStatus → ECI, where there is one, and
-    EXEMPTED → that of an accepted exemption; ``informed``: transStatus → the transStatusReason with which it says what
-    others say by I: that it accepts an exemption (N), as it does where the protocol is 2.1, which has no I, or that
-    data were shared only (U)."""
+    EXEMPTED → that of an accepted exemption, RECURRING → that of an authenticated payment of an agreement, where it is
+    one of its own; ``informed``: transStatus → the transStatusReason with which it says what others say by I: that it
+    accepts an exemption (N), as it does where the protocol is 2.1, which has no I, or that it only took data (U)."""
 
     key: str
     title: str
@@ -31,7 +31,8 @@ class ThreeDSNetwork:
 
 
 EXEMPTED: Final = "exempted"
-"""Key of ThreeDSNetwork.eci."""
+RECURRING: Final = "recurring"
+"""Keys of ThreeDSNetwork.eci."""
 MASTERCARD_EXEMPT_REASON: Final = "81"
 """Mastercard, Identity Check: the acquirer's exemption was accepted. Not read in the original; with the ECI 06 and 07
 quoted by https://developer.cybersource.com/docs/nab/en-us/payer-auth/developer/all/rest/payer-auth/pa-testing-intro/
@@ -40,7 +41,10 @@ MASTERCARD_DATA_ONLY_REASON: Final = "80"
 """Mastercard, Identity Check Insights: data were shared, and nobody was to be authenticated; with the ECI 04. Quoted by
 https://docs.apis-fiserv.com/latam/docs/brazil-online-payments-3ds-server-data-only."""
 _COMMON: Final = MappingProxyType({"Y": "05", "A": "06", "U": "07", "N": "07", "I": "07", EXEMPTED: "07"})
-_MASTERCARD: Final = MappingProxyType({"Y": "02", "A": "01", "I": "04", EXEMPTED: "06"})
+_MASTERCARD: Final = MappingProxyType({"Y": "02", "A": "01", "I": "04", EXEMPTED: "06", RECURRING: "07"})
+"""07: https://www.checkout.com/docs/developer-resources/codes/eci-values; of 3RI, and of the shopper's authentication
+that begins an agreement, https://developer.cybersource.com/docs/barclays/en-us/payer-authentication/developer/all/rest/
+payer-auth/pa-testing-intro/pa-testing-exemption-test-intro/pa-testing-3ds-2x-initial-first-recurring-trans.html."""
 _TABLE: Final = (
     ("Visa", ("VISA", "VISADEBIT", "VISAELECTRON", "VPAY"), _COMMON),
     ("Mastercard", ("MASTER", "MASTERDEBIT", "MAESTRO"), _MASTERCARD),

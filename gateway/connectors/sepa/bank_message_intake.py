@@ -22,7 +22,7 @@ from uuid import UUID
 import structlog
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Q, QuerySet, Sum
 
 from gateway.connectors.sepa import (
     bank_message_parser,
@@ -50,6 +50,8 @@ FILE_UNCHANGED_S: Final = 5.0
 anyway."""
 _BEING_WRITTEN: Final = (".part", ".tmp", ".filepart", ".txt")
 _NOT_PAID: Final = frozenset({BankOrder.State.REJECTED, BankOrder.State.RETURNED, BankOrder.State.WITHDRAWN})
+_TAKEN_OUT: Final = (BankOrder.State.REJECTED, BankOrder.State.WITHDRAWN)
+"""States of orders that their bank took out of their batch before it was booked."""
 _SENT_TWICE: Final = frozenset({"DUPL", "AM05"})
 _CANCELLABLE: Final = frozenset({BankFile.Kind.COLLECT, BankFile.Kind.PAY})
 
@@ -255,24 +257,42 @@ def _rejects_the_copy(one: StatementEntry, file: BankFile | None) -> bool:
 
 
 def _apply_to_batch(one: StatementEntry, taken: _IntakeResult) -> None:
-    # What the bank has rejected or cancelled is not in the sum that it books.
-    gone = (BankOrder.State.REJECTED, BankOrder.State.WITHDRAWN)
-    orders = BankOrder.objects.filter(batch=one.batch).exclude(state__in=gone)
+    batch = BankOrder.objects.filter(batch=one.batch)
+    orders = batch.exclude(state__in=_TAKEN_OUT)
     if one.rest:
         # The message has entries of their own for those that it names, and cannot mean what was booked meanwhile.
         _move_orders(orders.filter(state=BankOrder.State.FILED), one, taken)
         return
-    if not orders.exists():
+    if not batch.exists():
         taken.find(f"{one.where}: not one of ours")
         return
     if one.amount is not None:
         # One entry for the whole batch: unless it is for all of it, the orders concerned are unknown.
-        total = sum(orders.values_list("amount", flat=True), Decimal(0))
-        if total != one.amount:
-            taken.find(f"{one.where}: {one.amount} was booked in one sum, its orders come to {total}")
+        if fault := _find_sum_fault(batch, one):
+            taken.find(f"{one.where}: {fault}")
             return
         one = replace(one, amount=None, currency="")
     _move_orders(orders, one, taken)
+
+
+def _find_sum_fault(batch: QuerySet[BankOrder], one: StatementEntry) -> str:
+    """Why the sum of a booking cannot be that of a whole batch; '' if it is.
+
+    What the bank has rejected or cancelled is not in the sum of banks that book net. Others book gross: all of the
+    batch in one sum, and what was taken out of it once more, each order for itself. Source: docs/decisions/0158.
+    """
+    by_state = dict(batch.order_by().values_list("state").annotate(Sum("amount")))
+    taken_out = [by_state.pop(state, Decimal(0)) for state in _TAKEN_OUT]
+    booked = f"{one.amount} was booked in one sum"
+    if not by_state:
+        return f"{booked}, and all of its orders were rejected or withdrawn"
+    net, apart = sum(by_state.values(), Decimal(0)), sum(taken_out, Decimal(0))
+    is_return = one.entry_type in (EntryType.BACK_IN, EntryType.BACK_OUT)
+    if is_return and apart == one.amount:
+        return f"{booked}, which may be the return of what was rejected or withdrawn"
+    if one.amount in (net, net + apart, *(net + part for part in taken_out)):
+        return ""
+    return f"{booked}, its orders come to {net}" + (f", or {net + apart} with what was taken out" if apart else "")
 
 
 def _move_orders(orders: QuerySet[BankOrder], one: StatementEntry, taken: _IntakeResult) -> None:

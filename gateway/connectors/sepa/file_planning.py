@@ -21,7 +21,7 @@ from gateway.connectors.accounts import load_connector_account
 from gateway.connectors.port import Connector
 from gateway.connectors.sepa import cancellations, order_records, reversals, target_calendar
 from gateway.connectors.sepa.creditor import TRANSFER_SCHEMAS, Creditor, CreditorNotConfiguredError, parse_creditor
-from gateway.connectors.sepa.mandates import is_of_instrument, take_amendment
+from gateway.connectors.sepa.mandates import amend_to_creditor, is_of_instrument, take_amendment
 from gateway.core import clock
 from gateway.db.statement import execute_sql
 from gateway.models import BankFile, BankOrder, Merchant, SepaMandate
@@ -30,7 +30,8 @@ from gateway.vault.sealing import VaultError
 MAX_FILE_ORDERS: Final = 5_000
 """Orders of one file; the rest go into the next file of the same run."""
 NO_MANDATE: Final = "MD01"
-"""Reason of an order whose mandate has ended, or is of the other scheme: what the debtor's bank would say."""
+"""Reason of an order whose mandate has ended, or is of the other scheme or another creditor: what the debtor's bank
+would say."""
 GIVEN_BACK_BEFORE: Final = "AM05"
 """Reason of a refund whose collection the debtor's bank has returned: it would give the money back twice."""
 MAX_FILES_PER_ROUND: Final = 50
@@ -91,9 +92,7 @@ def plan_bank_file(channel: UUID, account: str, kind: BankFile.Kind, creditor: C
     mandates = _lock_mandates(found)
     today = now.astimezone(creditor.zone).date()
     returned = _list_returned_collections(found) if kind == BankFile.Kind.PAY else frozenset()
-    orders = [
-        order for order in found if not _is_refused(order, mandates, originals, returned, today, creditor.instrument)
-    ]
+    orders = [order for order in found if not _is_refused(order, mandates, originals, returned, today, creditor)]
     if not orders:
         return len(found)
     file = BankFile(
@@ -205,11 +204,12 @@ def _is_refused(
     originals: Mapping[UUID, BankOrder],
     returned: Container[UUID | None],
     today: date,
-    instrument: str,
+    creditor: Creditor,
 ) -> bool:
-    """Reject an order whose mandate has been ended or blocked since it was made, or is not of the ``instrument`` that
-    the account has by now; a refund, by transfer or reversal, of what the debtor's bank has given back meanwhile; and a
-    cancellation request that is decided or too late. No bank is asked."""
+    """Reject an order whose mandate has been ended or blocked since it was made, or is not of the instrument or the
+    creditor that the account has by now, unless it is amended to that one; a refund, by transfer or reversal, of what
+    the debtor's bank has given back meanwhile; and a cancellation request that is decided or too late. No bank is
+    asked."""
     if order.original_payment in returned:
         order_records.move_bank_order(order, BankOrder.State.REJECTED, reason=GIVEN_BACK_BEFORE)
         return True
@@ -230,7 +230,7 @@ def _is_refused(
         return False
     mandate = mandates[order.mandate_id]
     is_given = mandate.state == SepaMandate.State.ACTIVE or mandate.state_reason == SepaMandate.StateReason.DELETED
-    if is_given and is_of_instrument(mandate, instrument):
+    if is_given and is_of_instrument(mandate, creditor.instrument) and amend_to_creditor(mandate, creditor):
         return False
     order_records.move_bank_order(order, BankOrder.State.REJECTED, reason=NO_MANDATE)
     return True

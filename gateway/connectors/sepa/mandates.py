@@ -215,6 +215,27 @@ def release_mandate(mandate: SepaMandate) -> bool:
     return bool(rows.update(state=State.ACTIVE, state_reason="", state_at=clock.merchant_now(mandate.merchant)))
 
 
+def amend_to_creditor(mandate: SepaMandate, creditor: Creditor) -> bool:
+    """Whether a mandate, whose row is locked, is the creditor's. One of the creditor's former identifier is amended to
+    the present one, unless another mandate has its id there: it is then left as it was."""
+    if _drop_business_code(mandate.creditor) == _drop_business_code(creditor.ident):
+        return True
+    if mandate.creditor != creditor.former_ident:
+        return False
+    before = mandate.creditor, mandate.creditor_name, mandate.amendment
+    _note_amendment(mandate, creditor=mandate.creditor, creditorName=mandate.creditor_name)
+    mandate.creditor, mandate.creditor_name = creditor.ident, creditor.name
+    if _save_unless_taken(mandate):
+        return True
+    mandate.creditor, mandate.creditor_name, mandate.amendment = before
+    return False
+
+
+def _drop_business_code(ident: str) -> str:
+    """A creditor identifier without its business code, which identifies nobody. Source: EPC 262-08."""
+    return ident[:4] + ident[7:]
+
+
 @transaction.atomic
 def amend_mandate(mandate: SepaMandate, *, iban: Secret | None = None, reference: str = "") -> bool:
     """Change a mandate's account or id; the next collection says so. Also takes up a blocked mandate whose account is
@@ -356,11 +377,7 @@ def _find_mandate(merchant: Merchant, creditor: Creditor, **which: Any) -> SepaM
         return found
     rows = SepaMandate.objects.filter(merchant=merchant, creditor=creditor.former_ident, **which)
     former = rows.order_by("-id").select_for_update().first()
-    if former is not None:
-        _note_amendment(former, creditor=former.creditor, creditorName=former.creditor_name)
-        former.creditor, former.creditor_name = creditor.ident, creditor.name
-        return former if _save_unless_taken(former) else None
-    return None
+    return former if former is not None and amend_to_creditor(former, creditor) else None
 
 
 def _create_mandate(

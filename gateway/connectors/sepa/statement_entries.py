@@ -63,7 +63,8 @@ class StatementEntry:
     is said of a batch holds for those of its orders that the message does not name. ``spared``: of a rejection, the
     orders of which the same report says that they are not rejected, and whether it accepts them; complete when its
     last entry has been read. ``original``: the file of an order that a status report names. ``on``: the day of the
-    booking; of a status, the day on which its message was made, ``made_at``. ``is_return``: of a message between banks
+    booking; of a status, the day on which its message was made, ``made_at``; of a return between banks, the day of its
+    settlement, which is that of the whole message where the return has none. ``is_return``: of a message between banks
     (pacs.004), which returns a collection or a transfer and does not say which.
     """
 
@@ -93,17 +94,21 @@ def parse_statement_entries(message: BankXmlMessage) -> Iterator[StatementEntry]
         yield from _resolution(message)
         return
     tell = {"pain.002": _status, "pacs.004": _return}.get(message.kind, _booking)
-    original, made_at, made_on = "", None, None
+    original, made_at, made_on, settled_on = "", None, None, None
     spared: dict[UUID, bool] = {}
     for record in message.records:
         if record.level == "GrpHdr" and message.kind == "pain.002":
             made_at, made_on = _time(record.first("CreDtTm")), _date(record.first("CreDtTm"))
+        if record.level == "GrpHdr" and message.kind == "pacs.004":
+            settled_on = _date(record.first("IntrBkSttlmDt"))
         if record.level == "OrgnlGrpInfAndSts":
             original = record.first("OrgnlMsgId")
         if record.level == "TxInfAndSts" and (order := _spared_order(record)) is not None:
             spared[order] = _entry_type_of_status(record.first("TxSts")) is EntryType.ACCEPTED
         for one in tell(record):
             dated = replace(one, on=made_on, made_at=made_at) if made_on is not None else one
+            if dated.on is None and settled_on is not None:
+                dated = replace(dated, on=settled_on)
             if one.order is not None:
                 yield replace(dated, original=original)
             else:

@@ -174,6 +174,20 @@ def test_a_network_token_is_not_touched_by_a_new_number(updating: Shop) -> None:
     assert before["status"] == "ACTIVE"
 
 
+def test_a_card_of_another_network_gets_another_token(updating: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The old network's would be sent with the new network's marks."""
+    Channel.objects.filter(pk=updating.channel.pk).update(network_tokens=True)
+    stored = store(updating.api, NEW_NUMBER)
+    call_token_service_when_due()
+    before = NetworkToken.objects.get(registration=stored)
+    monkeypatch.setitem(RENEWED_NUMBERS, "VISA", "5454545454545454")
+    charged = charge(updating.api, stored)
+    assert (Registration.objects.get(pk=stored).brand, charged.code) == ("MASTER", "000.100.110")
+    assert "NetworkToken" not in charged.body["resultDetails"]
+    after = NetworkToken.objects.get(registration=stored)
+    assert (before.status, after.status, after.number_sealed) == ("ACTIVE", "REQUESTED", None)
+
+
 @pytest.mark.parametrize(
     ("number", "code"), [(CLOSED, "700.601.003"), (CONTACT_HOLDER, "700.601.001")], ids=["closed", "contact holder"]
 )

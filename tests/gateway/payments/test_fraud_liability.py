@@ -18,6 +18,8 @@ PROOF = {
     "threeDSecure.dsTransactionId": "c5b808e7-1de1-4069-a17b-f70d3b3b1645",
 }
 
+BEGINS = {"standingInstruction.mode": "INITIAL", "standingInstruction.type": "RECURRING"}
+
 
 @pytest.fixture
 def channel(shop: Shop) -> Channel:
@@ -53,12 +55,16 @@ def api(shop: Shop, channel: Channel) -> Api:
         (FRICTIONLESS, {"threeDSecure.eci": "06", **PROOF}, FraudLiability.ISSUER),
         ("5200000000000007", {"threeDSecure.eci": "06", **PROOF}, FraudLiability.MERCHANT_UNAUTHENTICATED),
         ("5200000000000007", {"threeDSecure.eci": "02", **PROOF}, FraudLiability.ISSUER),
+        ("5200000000000007", {"threeDSecure.eci": "07", **PROOF}, FraudLiability.MERCHANT_UNAUTHENTICATED),
+        ("5200000000000007", {"threeDSecure.eci": "07", **PROOF, **BEGINS}, FraudLiability.ISSUER),
+        (FRICTIONLESS, {"threeDSecure.eci": "07", **PROOF, **BEGINS}, FraudLiability.MERCHANT_UNAUTHENTICATED),
     ],
 )
 def test_the_liability_is_told_by_how_it_was_authenticated(
     api: Api, card: str, sent: dict[str, str], liability: FraudLiability
 ) -> None:
-    """06 is an attempt at Visa, and an accepted exemption at Mastercard."""
+    """06 is an attempt at Visa, and an accepted exemption at Mastercard; 07 is no authentication at Visa, and at
+    Mastercard that of an agreement's payments."""
     payment = Payment.objects.get(pk=buy(api, card, **sent).id)
     assert payment.status == "APPROVED"
     assert resolve_fraud_liability(payment) is liability
@@ -119,20 +125,22 @@ def test_a_payment_that_the_merchant_initiates_is_the_merchants(api: Api, channe
 
 
 @pytest.mark.parametrize(
-    ("three_ds", "liability"),
+    ("card", "three_ds", "liability"),
     [
-        ({"channel": "03", "eci": "05"}, FraudLiability.ISSUER),
-        ({"threeRIInd": "RECURRING", "eci": "06"}, FraudLiability.ISSUER),
-        ({"channel": "03", "eci": "07"}, FraudLiability.MERCHANT_INITIATED),
-        ({"eci": "05"}, FraudLiability.MERCHANT_INITIATED),
-        ({"channel": "03", "eci": "05", "version": "1.0.2"}, FraudLiability.MERCHANT_INITIATED),
+        (FRICTIONLESS, {"channel": "03", "eci": "05"}, FraudLiability.ISSUER),
+        (FRICTIONLESS, {"threeRIInd": "RECURRING", "eci": "06"}, FraudLiability.ISSUER),
+        (FRICTIONLESS, {"channel": "03", "eci": "07"}, FraudLiability.MERCHANT_INITIATED),
+        ("5200000000000007", {"channel": "03", "eci": "07"}, FraudLiability.ISSUER),
+        ("5200000000000007", {"eci": "07"}, FraudLiability.MERCHANT_INITIATED),
+        (FRICTIONLESS, {"eci": "05"}, FraudLiability.MERCHANT_INITIATED),
+        (FRICTIONLESS, {"channel": "03", "eci": "05", "version": "1.0.2"}, FraudLiability.MERCHANT_INITIATED),
     ],
 )
 def test_an_authentication_that_the_merchant_made_alone_shifts_it_too(
-    api: Api, three_ds: dict[str, str], liability: FraudLiability
+    api: Api, card: str, three_ds: dict[str, str], liability: FraudLiability
 ) -> None:
     """3RI."""
-    payment = Payment.objects.get(pk=buy(api, FRICTIONLESS).id)
+    payment = Payment.objects.get(pk=buy(api, card).id)
     instruction = {"mode": "REPEATED", "source": "MIT", "type": "RECURRING"}
     payment.request = {"standingInstruction": instruction, "threeDSecure": three_ds}
     payment.answer = {}

@@ -30,6 +30,7 @@ from gateway.risk.retry_rules import NOT_BY_MERCHANT
 from gateway.threeds import authentications, server
 from gateway.threeds.server_setup import set_server_secret
 from gateway.timers import registry
+from tests.gateway.threeds_protocol.test_messages import SDK
 from tests.support.client import Answer, Api
 from tests.support.clock import jump
 from tests.support.database import leaves, places_of, statements
@@ -273,7 +274,7 @@ def decline_softly(host: IsoHost, *, times: int = 1, advice: str = "") -> None:
     host.next("0200", de39="1A", times=times, **more)
 
 
-def buy_outside(api: Api, card: str = FRICTIONLESS, **sent: str) -> Answer:
+def buy_outside(api: Api, card: str = FRICTIONLESS, **sent: str | None) -> Answer:
     return buy(api, card, testMode="EXTERNAL", **sent)
 
 
@@ -467,9 +468,9 @@ def server_channel(channel: Channel, host: IsoHost) -> Iterator[Channel]:
         yield channel
 
 
-def buy_by_server(api: Api, scenario: str, **sent: str) -> Answer:
+def buy_by_server(api: Api, scenario: str, **sent: str | None) -> Answer:
     browser = {"customer__ip": "192.0.2.7", "customer__browser__screenColorDepth": "24"}
-    return buy_outside(api, card_of(scenario), **browser, **sent)
+    return buy_outside(api, card_of(scenario), **(browser | sent))
 
 
 @pytest.mark.parametrize(("softly", "code", "last"), [(1, PAID_OUTSIDE, "approve"), (2, SOFT, "decline")])
@@ -507,6 +508,16 @@ def test_a_bank_that_does_not_authenticate_after_all_leaves_the_soft_decline(
     assert answer.code == SOFT, answer
     assert events(answer) == ["begin", "decline"]
     assert len(host.seen("0200")) == 1
+
+
+def test_an_app_is_not_challenged_by_a_server_that_cannot(server_channel: Channel, api: Api, host: IsoHost) -> None:
+    """Its merchant is told of the soft decline, which a challenge that never ends would hide."""
+    decline_softly(host)
+    app = dict.fromkeys([*BROWSER, "shopperResultUrl"]) | {"threeDSecure.deviceInfo": json.dumps(SDK)}
+    answer = buy_by_server(api, "frictionless", **app)
+    assert answer.code == SOFT, answer
+    assert events(answer) == ["begin", "decline"]
+    assert Authentication.objects.count() == 1
 
 
 # --- faults and interleavings ---------------------------------------------------------------------------------------

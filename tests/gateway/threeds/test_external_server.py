@@ -14,6 +14,7 @@ from gateway.models import Authentication, AuthenticationStep, Channel, Payment,
 from gateway.payments.chain_amounts import Chain
 from gateway.payments.points_of_service import find_point_of_service
 from gateway.threeds.server_setup import set_server_secret
+from tests.gateway.threeds_protocol.test_messages import SDK
 from tests.support.client import Answer, Api
 from tests.support.fixtures import Shop
 from tests.support.stub import StubProcess, account_at_stub
@@ -274,6 +275,48 @@ def test_where_the_law_wants_it_a_challenge_is_asked_for_as_a_card_is_stored(
     ThreeDSecureConfiguration.objects.update(merchant_country=country, challenge_indicator=own)
     assert pay(api, "frictionless", **sent).code == PAID
     assert fake.calls("/v1/authentications")[-1]["message"].get("threeDSRequestorChallengeInd") == wanted
+
+
+APP = dict.fromkeys([*BROWSER, "shopperResultUrl"]) | {"threeDSecure.deviceInfo": json.dumps(SDK)}
+
+
+@pytest.mark.parametrize(
+    ("own", "sent", "wanted"),
+    [
+        ("", {}, None),
+        ("", {"threeDSecure.challengeMandatedIndicator": "Y"}, None),
+        ("", {"threeDSecure.challengeIndicator": "04"}, "04"),
+        ("04", {}, "04"),
+    ],
+)
+def test_no_challenge_of_our_own_is_asked_for_in_an_app(
+    api: Api, fake: FakeThreeDSServer, own: str, sent: dict[str, str], wanted: str | None
+) -> None:
+    """A card is stored in a country of strong authentication, and the challenge could not be carried out."""
+    ThreeDSecureConfiguration.objects.update(challenge_indicator=own)
+    answer = pay(api, "frictionless", createRegistration="true", **APP, **sent)
+    assert answer.code == PAID, answer
+    asked = fake.calls("/v1/authentications")[-1]["message"]
+    assert (asked["deviceChannel"], asked.get("threeDSRequestorChallengeInd")) == ("01", wanted)
+
+
+@pytest.mark.parametrize(("policy", "code"), [("decline", "100.390.107"), ("proceed", PAID)])
+def test_an_app_that_would_be_challenged_does_not_wait(
+    api: Api, fake: FakeThreeDSServer, policy: str, code: str
+) -> None:
+    """As where there is no authentication, the channel decides at once, and nothing is claimed of one."""
+    ThreeDSecureConfiguration.objects.update(on_unavailable=policy)
+    answer = pay(api, "challenge", **APP)
+    assert answer.code == code, answer
+    assert answer.body["threeDSecure"]["authenticationStatus"] == "C"
+    row = the_row()
+    assert (row.step, row.flow, row.eci) == (AuthenticationStep.DONE, "challenge", "")
+    assert row.messages[-1]["errorDetail"] == "a challenge that cannot be carried out"
+    if policy == "proceed":
+        (message,) = api.get("/v1/test/acquirer/messages", {"id": answer.id}).body["messages"]
+        assert not message["sent"].get("threeDSecure")
+    assert report(result(fake, transStatus="N", challengeCancel="05")).status_code == 200
+    assert api.read(answer.id).code == code
 
 
 def test_an_issuer_of_2_1_is_not_asked_for_a_3ri_that_2_1_does_not_have(api: Api, fake: FakeThreeDSServer) -> None:

@@ -164,7 +164,9 @@ def test_a_card_range_has_its_method_page_and_what_the_server_calls_itself(
 # --- authentication ---------------------------------------------------------------------------------------------------
 
 AREQ = complete(CHANNELS["browser"])
+APP = complete(CHANNELS["app"])
 REQUESTOR = complete(CHANNELS["requestor"])
+DECOUPLED = complete(CHANNELS["requestor"] | {"threeDSecure.decoupled": "true"})
 ARES = {
     "messageType": "ARes",
     "threeDSServerTransID": AREQ["threeDSServerTransID"],
@@ -202,6 +204,7 @@ CHALLENGE = {"transStatus": "C", "acsURL": "https://acs.example/challenge", "aut
         CHALLENGE | {"acsURL": "javascript:alert(1)"},
         CHALLENGE | {"acsURL": 'https://acs.example/"><script>'},
         CHALLENGE | {"acsURL": "https://acs.example/a b"},
+        {"transStatus": "D"},
     ],
 )
 def test_an_ares_that_is_not_as_agreed_is_malformed(
@@ -220,8 +223,8 @@ def test_an_ares_that_is_not_as_agreed_is_malformed(
         (AREQ, {"transStatus": "N", "authenticationValue": ""}),
         (AREQ, {"dsTransID": "x" * 36, "eci": "", "authenticationValue": "x" * 64}),
         (AREQ, CHALLENGE),
-        (REQUESTOR, CHALLENGE | {"acsURL": None}),
-        (REQUESTOR, {"transStatus": "D"}),
+        (APP, CHALLENGE | {"acsURL": None}),
+        (DECOUPLED, {"transStatus": "D"}),
     ],
 )
 def test_an_ares_that_is_as_agreed_is_taken(
@@ -231,6 +234,16 @@ def test_an_ares_that_is_as_agreed_is_taken(
     answer = ARES | {"threeDSServerTransID": areq["threeDSServerTransID"]} | changes
     answering(monkeypatch, said(answer))
     assert server.authenticate(areq, "", "visa") == answer
+
+
+@pytest.mark.parametrize("changes", [CHALLENGE, {"transStatus": "D"}])
+def test_3ri_has_no_challenge_and_nothing_decoupled_that_was_not_asked_for(
+    monkeypatch: pytest.MonkeyPatch, server: ExternalThreeDSServer, changes: dict[str, Any]
+) -> None:
+    """EMV 3-D Secure v2.2.0, table A.1, Transaction Status: a payment would wait for nobody."""
+    answering(monkeypatch, said(ARES | {"threeDSServerTransID": REQUESTOR["threeDSServerTransID"]} | changes))
+    with pytest.raises(MalformedDirectoryAnswerError):
+        server.authenticate(REQUESTOR, "", "visa")
 
 
 def test_a_request_that_is_not_complete_is_not_sent(

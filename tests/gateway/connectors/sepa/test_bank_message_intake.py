@@ -195,6 +195,60 @@ def test_a_batch_that_is_booked_in_one_sum_pays_all_of_it_or_is_a_finding(banked
     assert {state(one) for one in paid} == {"BOOKED"}
 
 
+def test_a_bank_that_books_gross_books_a_batch_with_what_it_had_rejected(banked: Shop, outbox: Path) -> None:
+    """All of the batch in one sum, then the rejected one for itself: its payment stays declined, the other is paid."""
+    paid, file = filed(banked, "1.00", "2.00")
+    batch = BankOrder.objects.get(pk=paid[0]).batch
+    sepa.take(sepa.status(file.message_id, orders={paid[1]: ("RJCT", "AC04")}))
+    gross = sepa.take(sepa.statement([Entry(batch=batch, amount="3.00")]))
+    assert (gross.orders_changed, gross.findings) == (1, [])
+    assert [state(one) for one in paid] == ["BOOKED", "REJECTED"]
+    back = sepa.take(sepa.statement([Entry(order=paid[1], amount="2.00", into=False, reason="AC04")], number=2))
+    assert back.findings == []
+    assert sepa.take(sepa.statement([Entry(batch=batch, amount="3.00")], number=3)).findings == []
+    assert [state(one) for one in paid] == ["BOOKED", "REJECTED"]
+    registry.run_timer_now("bank answers")
+    assert [banked.api.read(one).code for one in paid] == ["000.100.112", "800.100.202"]
+    assert Payment.objects.filter(payment_type="CB").count() == 0
+
+
+def test_a_statement_that_lists_the_return_before_the_gross_sum_books_the_others(banked: Shop, outbox: Path) -> None:
+    paid, _ = filed(banked, "1.00", "2.00")
+    batch = BankOrder.objects.get(pk=paid[0]).batch
+    entries = [Entry(order=paid[1], amount="2.00", into=False, reason="AC04"), Entry(batch=batch, amount="3.00")]
+    taken = sepa.take(sepa.statement(entries))
+    assert (taken.findings, [state(one) for one in paid]) == ([], ["BOOKED", "REJECTED"])
+
+
+def test_a_sum_that_is_neither_net_nor_gross_is_a_finding(banked: Shop, outbox: Path) -> None:
+    paid, file = filed(banked, "1.00", "2.00", "4.00")
+    batch = BankOrder.objects.get(pk=paid[0]).batch
+    sepa.take(sepa.status(file.message_id, orders=dict.fromkeys(paid[1:], ("RJCT", "AC04"))))
+    taken = sepa.take(sepa.statement([Entry(batch=batch, amount="3.00")]))
+    told = f"batch {batch}: 3.00 was booked in one sum, its orders come to 1.00, or 7.00 with what was taken out"
+    assert (taken.findings, state(paid[0])) == ([told], "FILED")
+
+
+def test_the_sum_of_a_batch_of_which_nothing_is_left_is_a_finding(banked: Shop, outbox: Path) -> None:
+    """Whether its returns follow, a person has to see."""
+    (paid,), file = filed(banked, "1.00")
+    batch = BankOrder.objects.get(pk=paid).batch
+    sepa.take(sepa.status(file.message_id, orders={paid: ("RJCT", "AC04")}))
+    taken = sepa.take(sepa.statement([Entry(batch=batch, amount="1.00")]))
+    told = f"batch {batch}: 1.00 was booked in one sum, and all of its orders were rejected or withdrawn"
+    assert (taken.findings, state(paid)) == ([told], "REJECTED")
+
+
+def test_a_return_in_one_sum_that_may_be_of_what_was_rejected_gives_nothing_back(banked: Shop, outbox: Path) -> None:
+    paid, file = filed(banked, "1.00", "1.00")
+    batch = BankOrder.objects.get(pk=paid[0]).batch
+    sepa.take(sepa.status(file.message_id, orders={paid[1]: ("RJCT", "AC04")}))
+    sepa.take(sepa.statement([Entry(batch=batch, amount="2.00")]))
+    taken = sepa.take(sepa.statement([Entry(batch=batch, amount="1.00", into=False, reversal=True)], number=2))
+    told = f"batch {batch}: 1.00 was booked in one sum, which may be the return of what was rejected or withdrawn"
+    assert (taken.findings, [state(one) for one in paid]) == ([told], ["BOOKED", "REJECTED"])
+
+
 def test_what_does_not_fit_is_a_finding_and_moves_nothing(banked: Shop, outbox: Path) -> None:
     """Another amount, currency or account, an order and a file that are not ours, an entry that is only planned."""
     (paid,), _ = filed(banked)
@@ -291,6 +345,27 @@ def test_a_return_by_pacs_004_is_a_chargeback(banked: Shop, outbox: Path) -> Non
     assert sepa.take(returned).orders_changed == 1
     registry.run_timer_now("bank answers")
     assert Payment.objects.get(payment_type="CB").result_code == "000.100.206"
+
+
+def test_a_further_return_by_pacs_004_has_the_day_of_its_message(banked: Shop, outbox: Path) -> None:
+    """In SEPA all returns of a message are settled on one day, which its head names."""
+    (paid,), _ = filed(banked)
+    entries = [
+        Entry(order=paid),
+        Entry(order=paid, into=False, reason="MS02", on="2026-01-09"),
+        Entry(order=paid, reversal=True, on="2026-01-12"),
+    ]
+    sepa.take(sepa.statement(entries))
+    assert state(paid) == "WON_BACK"
+    returned = (
+        '<Document xmlns="urn:iso:std:iso:20022:tech:xsd:pacs.004.001.09"><PmtRtr><GrpHdr><MsgId>R-2</MsgId>'
+        "<IntrBkSttlmDt>2026-01-14</IntrBkSttlmDt></GrpHdr>"
+        f"<TxInf><OrgnlEndToEndId>{paid}</OrgnlEndToEndId><OrgnlIntrBkSttlmAmt Ccy='EUR'>92.00</OrgnlIntrBkSttlmAmt>"
+        "<RtrRsnInf><Rsn><Cd>MD06</Cd></Rsn></RtrRsnInf></TxInf></PmtRtr></Document>"
+    )
+    taken = sepa.take(returned)
+    assert (taken.orders_changed, taken.findings, state(paid)) == (1, [], "RETURNED")
+    assert str(BankOrderEvent.objects.latest("id").on) == "2026-01-14"
 
 
 INSTRUCTED = '<AmtDtls><InstdAmt><Amt Ccy="EUR">92.00</Amt></InstdAmt></AmtDtls>'

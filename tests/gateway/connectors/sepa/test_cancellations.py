@@ -302,12 +302,14 @@ def test_money_for_a_cancelled_collection_is_a_finding(cancelling: Shop) -> None
     assert (taken.orders_changed, len(taken.findings)) == (0, 1)
 
 
-def test_a_batch_in_one_sum_is_booked_without_what_was_cancelled(cancelling: Shop) -> None:
+@pytest.mark.parametrize("booked", ["2.00", "3.00"])
+def test_a_batch_in_one_sum_is_booked_but_for_what_was_cancelled(cancelling: Shop, booked: str) -> None:
+    """Net, or gross: with what was cancelled."""
     paid = [sepa.debit(cancelling.api, amount).id for amount in ("1.00", "2.00")]
     sepa.pass_to_file(cancelling.api)
     cancel(cancelling, paid[0])
     sepa.take(sepa.resolution(order(paid[0]).file, order(paid[0]), status="ACCR"))  # type: ignore[arg-type]
-    taken = sepa.take(sepa.statement([Entry(batch=order(paid[1]).batch, amount="2.00")]))
+    taken = sepa.take(sepa.statement([Entry(batch=order(paid[1]).batch, amount=booked)]))
     assert (taken.orders_changed, taken.findings) == (1, [])
     assert states(cancelling, *paid) == ["100.396.201", "000.100.112"]
 

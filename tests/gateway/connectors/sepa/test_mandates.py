@@ -562,6 +562,59 @@ def test_an_id_is_taken_within_one_creditor_of_one_merchant_only(banked: Shop, s
     assert not mandates.amend_mandate(own, reference="M-D")
 
 
+def change_creditor(ident: str, former: str = "") -> None:
+    account = AcquirerAccount.objects.get()
+    account.settings |= {"creditorId": ident, **({"formerCreditorId": former} if former else {})}
+    account.save()
+    accounts.clear_account_cache()
+
+
+def test_what_waits_while_the_creditor_identifier_changes_goes_out_with_the_amendment(shop: Shop, outbox: Path) -> None:
+    """The debtor's bank would not know the mandate under the new identifier."""
+    sepa.account_at_bank(shop.channel)
+    sepa.debit(shop.api, **NAMED)
+    run(shop)
+    waiting = [sepa.debit(shop.api, **NAMED).id for _ in range(2)]
+    change_creditor("NL84ZZZ09999999999", "DE98ZZZ09999999999")
+    run(shop)
+    file = laid_out(outbox)
+    assert (amended(file)["creditor"], file.text("CdtrSchmeId/Id/PrvtId/Othr/Id")) == (
+        "DE98ZZZ09999999999",
+        "NL84ZZZ09999999999",
+    )
+    assert len(file.texts("AmdmntInfDtls/OrgnlCdtrSchmeId/Id/PrvtId/Othr/Id")) == 1
+    assert {BankOrder.objects.get(pk=one).state for one in waiting} == {"FILED"}
+    assert SepaMandate.objects.get().creditor == "NL84ZZZ09999999999"
+
+
+@pytest.mark.parametrize(
+    ("ident", "state"), [("NL84ZZZ09999999999", ("REJECTED", "MD01")), ("DE98ABC09999999999", ("FILED", ""))]
+)
+def test_what_waits_is_not_collected_under_an_identifier_that_was_given_no_mandate(
+    banked: Shop, ident: str, state: tuple[str, str]
+) -> None:
+    """A creditor stays the same with another business code (characters 5 to 7)."""
+    waiting = sepa.debit(banked.api, **NAMED).id
+    change_creditor(ident)
+    sepa.pass_to_file(banked.api)
+    order = BankOrder.objects.get(pk=waiting)
+    assert (order.state, order.reason) == state
+
+
+def test_what_waits_is_not_collected_where_another_mandate_has_its_id_at_the_new_identifier(banked: Shop) -> None:
+    waiting = [sepa.debit(banked.api, **NAMED).id for _ in range(2)]
+    old = SepaMandate.objects.get()
+    SepaMandate.objects.create(
+        merchant=banked.merchant, creditor="NL84ZZZ09999999999", mandate=old.mandate, signed_on=old.signed_on,
+        named_by_merchant=True, recurring=True, iban_sealed=b"x", iban_fingerprint=b"x",
+    )  # fmt: skip
+    change_creditor("NL84ZZZ09999999999", old.creditor)
+    sepa.pass_to_file(banked.api)
+    assert {BankOrder.objects.get(pk=one).reason for one in waiting} == {"MD01"}
+    old.refresh_from_db()
+    assert (old.creditor, old.amendment) == ("DE98ZZZ09999999999", {})
+
+
 def test_a_former_creditors_mandate_whose_id_is_taken_gives_way_to_a_new_one(banked: Shop) -> None:
     """A creditor's new identifier: the merchant's own mandate of the id that the stored account's has."""
     stored = store(banked)
