@@ -60,6 +60,7 @@ HELD = {
     "gateway/connectors/sepa/file_planning.py": 1,
     "gateway/backoffice/follow_ups/approvals.py": 2,
     "gateway/backoffice/follow_ups/bulk_follow_ups.py": 1,
+    "gateway/backoffice/follow_ups/payout_decisions.py": 1,
     "gateway/backoffice/kit/saved_views.py": 1,
     "gateway/backoffice/access/independence.py": 1,
     "gateway/payments/exemption_counts.py": 1,
@@ -69,7 +70,7 @@ HELD = {
     "gateway/notifications/endpoints.py": 7,
     "gateway/payments/bank_order_outcomes.py": 1,
     "gateway/scheduling/job_runs.py": 7,
-    "gateway/payments/process.py": 2,
+    "gateway/payments/late_outcomes.py": 2,
     "gateway/payments/store.py": 1,
     "gateway/threeds/server.py": 1,
 }
