@@ -105,9 +105,14 @@ class ScreeningPlan:
             self.watch.count(write, reply.code)
         # A reply that another acquirer may be asked after is no issuer's, even where it stands for an earlier decline.
         # Nor is an approval that we took back a decline of the issuer.
-        judged = reply.sent and not reply.retryable_elsewhere and _VOID_MEMBER not in reply.received
-        if self.retries is not None and judged:
-            self.retries.count(write, reply.code, reply.details.get("MerchantAdviceCode", ""))
+        if self.retries is not None and reply.sent and _VOID_MEMBER not in reply.received:
+            self.retries.count(
+                write,
+                reply.code,
+                reply.details.get("MerchantAdviceCode", ""),
+                reply.details.get("AcquirerResponse", ""),
+                of_issuer=not reply.retryable_elsewhere,
+            )
 
 
 def plan_payment_screening(request: PaymentRequest) -> ScreeningPlan:

@@ -138,6 +138,10 @@ NETWORK_OF_BRAND: Final[Mapping[str, str]] = MappingProxyType(
 )
 _JUDGED: Final = frozenset({ResultFamily.REJECTED_BANK, ResultFamily.ACCOUNT, ResultFamily.SOFT_DECLINE})
 """Families of declines that an issuer gave."""
+COUNTED_BESIDES: Final[Mapping[str, frozenset[str]]] = MappingProxyType({"Visa": frozenset({"06", "91", "92", "96"})})
+"""Network → response codes (DE39) that say nothing of the card and count as declines at the network all the same. Visa:
+91 and 96 are of category 2, those that are in no list of category 4, and all but category 1 count.
+Source: https://www.checkout.com/docs/developer-resources/codes/visa-response-codes."""
 
 _SELECT_DECLINES: Final = """
 SELECT concat_ws(' ', count(*) FILTER (WHERE at > %s::timestamptz), count(*),
@@ -204,9 +208,15 @@ class RetryWatch:
         """Count a decline of this payment that was recorded, for the verdict on one more attempt."""
         self.day, self.month = self.day + 1, self.month + 1
 
-    def count(self, write: WriteStatement, code: str, advice: str) -> None:
-        """Record a decline that the issuer gave, in the statement that completes the payment."""
-        if find_result_family(code) in _JUDGED:
+    def count(
+        self, write: WriteStatement, code: str, advice: str, response: str = "", *, of_issuer: bool = True
+    ) -> None:
+        """Record a decline that the issuer gave, or that its network counts besides, in the statement that completes
+        the payment. ``response``: the acquirer's own code; ``of_issuer``: False where the result may stand for an
+        earlier decline."""
+        family = find_result_family(code)
+        counted = family is ResultFamily.REJECTED_COMMUNICATION and response in COUNTED_BESIDES.get(self.network, ())
+        if counted or (of_issuer and family in _JUDGED):
             stops, until = find_issuer_stop(self.network, code, advice), None
             if not stops and (asked := ADVICE_WAITS.get(advice)) is not None:
                 stops, until = asked.stops, self.now + asked.wait

@@ -96,6 +96,14 @@ def test_declines_that_an_issuer_gave_are_counted(code: str, counted: bool) -> N
     assert [row["payment"] for row in count_decline(code)] == ([UUID(int=2)] if counted else [])
 
 
+@pytest.mark.parametrize("code", ["06", "91", "92", "96"])
+def test_a_fault_on_the_way_to_the_issuer_is_no_decline_at_other_networks(shop: Shop, host: IsoHost, code: str) -> None:
+    advise(host, code)
+    declined = pay(shop, MASTERCARD)
+    assert find_result_family(declined.code) is ResultFamily.REJECTED_COMMUNICATION
+    assert not CardDecline.objects.exists()
+
+
 @pytest.mark.parametrize(
     ("code", "advice", "stops", "hours"),
     [
@@ -190,13 +198,14 @@ def test_too_many_declines_of_a_card_end_its_attempts_for_a_time(
         ("51", ResultFamily.REJECTED_BANK, True),
         ("1A", ResultFamily.SOFT_DECLINE, True),
         ("03", ResultFamily.REJECTED_BANK, True),
-        ("91", ResultFamily.REJECTED_COMMUNICATION, False),
+        *((code, ResultFamily.REJECTED_COMMUNICATION, True) for code in ("06", "91", "92", "96")),
+        ("90", ResultFamily.REJECTED_SYSTEM, False),
     ],
 )
-def test_declines_of_the_issuer_are_kept_and_no_others(
+def test_declines_that_visa_counts_are_kept_and_no_others(
     shop: Shop, host: IsoHost, code: str, family: ResultFamily, kept: bool
 ) -> None:
-    """One that wants the cardholder to authenticate is a decline, a network without an answer of the issuer is none."""
+    """One that wants the cardholder to authenticate is a decline; so is a fault on the way to the issuer, at Visa."""
     advise(host, code)
     declined = pay(shop)
     assert find_result_family(declined.code) is family, declined
