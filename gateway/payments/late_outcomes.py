@@ -30,7 +30,7 @@ from gateway.risk.evaluation import RiskOutcome, RiskVerdict
 
 NO_FACTS: Final = PrivateFacts()
 DENIED_EXCHANGE: Final = "denied"
-"""Kind of the exchange of a decline that came when the payment had been entered as approved: it changes nothing, and
+"""Kind of the exchange of a decline that came when its payout had been entered as paid: it changes nothing, and
 somebody has to ask the acquirer."""
 
 log = structlog.get_logger(__name__)
@@ -93,7 +93,7 @@ def record_late_outcome(
                 return
             except PaymentTransitionError:
                 payment.refresh_from_db()
-    is_denied = isinstance(outcome, Declined) and payment.status == Status.APPROVED
+    is_denied = isinstance(outcome, Declined) and payment.status == Status.APPROVED and is_card_payout(payment)
     store.record_exchange(
         payment,
         DENIED_EXCHANGE if is_denied else "submit",
@@ -113,7 +113,7 @@ def _log_contradiction(payment: Payment, outcome: PaymentOutcome, asked: Mapping
         # The acquirer has moved money for a payment that the merchant knows as declined.
         log.error("approved_after_decline", **about)
     elif isinstance(outcome, Declined) and payment.status == Status.APPROVED:
-        # Of a payout that a person has entered as paid: a person has to find out again.
+        # A person has entered that the payout was paid, or an inquiry found an approval: somebody has to find out.
         log.error("declined_after_approval", **about)
 
 
