@@ -63,8 +63,8 @@ class Watch:
     def read_counts(self, write: Any) -> None:
         self.done.append(("read", write))
 
-    def count(self, write: Any, *what: str) -> None:
-        self.done.append((write, *what))
+    def count(self, write: Any, *what: str, **of: bool) -> None:
+        self.done.append((write, *what, *of.values()))
 
 
 # --- what is written ------------------------------------------------------------------------------------------------
@@ -106,31 +106,33 @@ def test_each_guard_counts_in_the_statements_of_the_payment() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "judged"),
+    ("values", "of_issuer"),
     [
         ({}, True),
-        ({"sent": {}}, False),
+        ({"sent": {}}, None),
         ({"retryable_elsewhere": True}, False),
-        ({"received": {"takenBack": {}}}, False),
+        ({"received": {"takenBack": {}}}, None),
         ({"received": {"other": {}}}, True),
     ],
     ids=str,
 )
-def test_only_an_issuers_own_decline_counts_for_the_schemes_rules(values: dict[str, Any], judged: bool) -> None:
-    """Of a network's code with its advice. The guard against card testing counts all of them."""
+def test_only_an_issuers_own_decline_counts_for_the_schemes_rules(
+    values: dict[str, Any], of_issuer: bool | None
+) -> None:
+    """Of a network's code with its advice and the acquirer's own. The guard against card testing counts all of them."""
     watch, retries = Watch(), Watch()
     plan: Any = ScreeningPlan(watch=watch, retries=retries)  # type: ignore[arg-type]
-    given = {"sent": {"a": 1}, "details": {"MerchantAdviceCode": "03"}, **values}
+    given = {"sent": {"a": 1}, "details": {"MerchantAdviceCode": "03", "AcquirerResponse": "51"}, **values}
     plan.add_end_writes("write", AcquirerReply(code="800.100.153", **given))
     assert watch.done == [("write", "800.100.153")]
-    assert retries.done == ([("write", "800.100.153", "03")] if judged else [])
+    assert retries.done == ([("write", "800.100.153", "03", "51", of_issuer)] if of_issuer is not None else [])
 
 
 def test_a_decline_without_advice_is_counted_without() -> None:
     retries = Watch()
     plan: Any = ScreeningPlan(retries=retries)  # type: ignore[arg-type]
     plan.add_end_writes("write", AcquirerReply(code="800.100.153", sent={"a": 1}))
-    assert retries.done == [("write", "800.100.153", "")]
+    assert retries.done == [("write", "800.100.153", "", "", True)]
 
 
 # --- what is planned ------------------------------------------------------------------------------------------------

@@ -61,7 +61,7 @@ def advise(host: IsoHost, code: str, advice: str = "") -> None:
     host.next("0200", de39=code, **({"de48": f"84{len(advice):02}{advice}"} if advice else {}))
 
 
-def count_decline(code: str, advice: str = "") -> list[dict[str, Any]]:
+def count_decline(code: str, advice: str = "", response: str = "", **of: bool) -> list[dict[str, Any]]:
     """The rows that a decline of a card of Visa's writes."""
     written: list[dict[str, Any]] = []
 
@@ -74,7 +74,7 @@ def count_decline(code: str, advice: str = "") -> list[dict[str, Any]]:
         merchant=UUID(int=1), payment=UUID(int=2), key=b"K", network="Visa", merchant_initiated=False,
         now=clock.real_now(),
     )  # fmt: skip
-    watch.count(write, code, advice)
+    watch.count(write, code, advice, response, **of)
     return written
 
 
@@ -94,6 +94,14 @@ def count_decline(code: str, advice: str = "") -> list[dict[str, Any]]:
 def test_declines_that_an_issuer_gave_are_counted(code: str, counted: bool) -> None:
     """Of each family; what we or a processor refused is no issuer's word."""
     assert [row["payment"] for row in count_decline(code)] == ([UUID(int=2)] if counted else [])
+
+
+def test_a_result_that_stands_for_an_earlier_decline_is_not_counted_again() -> None:
+    """Another acquirer may be asked after it: what it was itself counts, and what it stands for was counted."""
+    assert count_decline("800.100.155", response="91", of_issuer=False) == []
+    assert len(count_decline("900.100.201", response="91", of_issuer=False)) == 1
+    assert count_decline("900.100.201", response="90") == []
+    assert count_decline("000.100.110", response="91") == []
 
 
 @pytest.mark.parametrize("code", ["06", "91", "92", "96"])
