@@ -29,6 +29,8 @@ from gateway.payments.stored_answer import PrivateFacts
 from gateway.risk.evaluation import RiskOutcome, RiskVerdict
 
 NO_FACTS: Final = PrivateFacts()
+LATE_EXCHANGE: Final = "late"
+"""Kind of the exchange of an answer that came after its question was given up, which has an exchange of its own."""
 DENIED_EXCHANGE: Final = "denied"
 """Kind of the exchange of a decline that came when its payout had been entered as paid: it changes nothing, and
 somebody has to ask the acquirer."""
@@ -64,8 +66,8 @@ def take_late_answer(ident: UUID, asked: Mapping[str, Any], reply: AcquirerReply
     if isinstance(outcome, Approved) and verdict.outcome is RiskOutcome.DECLINE:
         _begin_giving_back(payment, outcome, verdict, asked)
         return
-    complete = partial(store.complete_payment, payment, outcome)
-    record_late_outcome(payment, outcome, complete, asked=asked, trace=None)
+    complete = partial(store.complete_payment, payment, outcome, kind=LATE_EXCHANGE)
+    record_late_outcome(payment, outcome, complete, asked=asked, trace=None, kind=LATE_EXCHANGE)
 
 
 def record_late_outcome(
@@ -75,28 +77,29 @@ def record_late_outcome(
     *,
     asked: Mapping[str, Any],
     trace: RequestTrace | None,
+    kind: str = "submit",
 ) -> None:
     """Record the outcome of a payment that recovery may have completed, or may be asking about. ``complete``: completes
-    it by the outcome."""
+    it by the outcome; ``kind``: of the exchange that is kept."""
     if _complete_during_recovery(payment, outcome, complete):
         return
     _log_contradiction(payment, outcome, asked)
     if isinstance(outcome, Approved):
         if not is_card_payout(payment):
-            if _have_voided(payment, outcome, asked=asked, trace=trace):
+            if _have_voided(payment, outcome, asked=asked, trace=trace, kind=kind):
                 return
         elif payment.status == Status.DECLINED:
             # A person said that it was not paid. It was, and nothing takes it back.
             try:
                 booked = Booked(reply=outcome.reply, at=outcome.at, duration_ms=outcome.duration_ms)
-                store.complete_payment(payment, booked, trace=trace)
+                store.complete_payment(payment, booked, trace=trace, kind=kind)
                 return
             except PaymentTransitionError:
                 payment.refresh_from_db()
     is_denied = isinstance(outcome, Declined) and payment.status == Status.APPROVED and is_card_payout(payment)
     store.record_exchange(
         payment,
-        DENIED_EXCHANGE if is_denied else "submit",
+        DENIED_EXCHANGE if is_denied else kind,
         outcome.reply.sent,
         outcome.reply.received,
         at=outcome.at,
@@ -123,7 +126,7 @@ def _begin_giving_back(payment: Payment, outcome: Approved, verdict: RiskVerdict
     refused = PrivateFacts(
         refused_code=verdict.code, refused_details=risk_screening.describe_refusal(outcome.reply, verdict)
     )
-    if not _have_voided(payment, outcome, asked=asked, trace=None, refused=refused):
+    if not _have_voided(payment, outcome, asked=asked, trace=None, kind=LATE_EXCHANGE, refused=refused):
         log.error("late_approval_not_kept", payment=payment.id.hex, status=payment.status)
 
 
@@ -133,11 +136,12 @@ def _have_voided(
     *,
     asked: Mapping[str, Any],
     trace: RequestTrace | None,
+    kind: str,
     refused: PrivateFacts = NO_FACTS,
 ) -> bool:
     """Keep a late approval of a payment in doubt, or declined, for its void. False for any other payment."""
     while payment.status in (Status.IN_DOUBT, Status.DECLINED):
-        if store.record_late_approval(payment, outcome, asked=asked, trace=trace, refused=refused):
+        if store.record_late_approval(payment, outcome, asked=asked, trace=trace, refused=refused, kind=kind):
             return True
         payment.refresh_from_db()
     return False

@@ -536,11 +536,13 @@ def record_late_approval(
     asked: Mapping[str, Any],
     trace: RequestTrace | None,
     refused: PrivateFacts | None = None,
+    kind: str = "submit",
 ) -> bool:
     """Store an approval that arrived for a payment which recovery has declined, or is voiding, and have recovery void
     it by what it said: the payment has an OpenPayment row until that void is answered. ``asked``: the columns of the
     attempt that was approved (:func:`get_attempt_columns`), which recovery may have left for the account before; the
-    void has to go there. ``refused``: the decline that an approval becomes which the rule set or the channel refuses.
+    void has to go there. ``refused``: the decline that an approval becomes which the rule set or the channel refuses;
+    ``kind``: of its exchange.
 
     Returns False if the payment changed since it was read: nothing was written."""
     reply = outcome.reply
@@ -570,7 +572,7 @@ def record_late_approval(
     _insert_exchange(
         write,
         payment,
-        "submit",
+        kind,
         reply.sent,
         reply.received,
         at=outcome.at,

@@ -44,7 +44,7 @@ from gateway.payments import chain_amounts as sums
 from gateway.payments.acquirer_message_store import restore_message
 from gateway.payments.chain_amounts import Chain
 from gateway.payments.chain_states import ChainStatus, resolve_chain_status
-from gateway.payments.late_outcomes import DENIED_EXCHANGE
+from gateway.payments.late_outcomes import DENIED_EXCHANGE, LATE_EXCHANGE
 from gateway.payments.operation_table import (
     OPERATIONS,
     is_locally_queued,
@@ -207,6 +207,7 @@ _KINDS: Final[Mapping[str, str]] = MappingProxyType(
         "bank": "told what became of it in a message of the bank",
         "person": "was asked by a person",
         WAITING_EXCHANGE: "is asked by a person: nothing was sent",
+        LATE_EXCHANGE: "answered after it had been given up",
         DENIED_EXCHANGE: "declined it after all, though it was entered as paid: ask the acquirer",
     }
 )

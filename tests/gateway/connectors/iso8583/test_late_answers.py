@@ -52,8 +52,8 @@ def status(payment: str) -> tuple[str, str]:
 
 
 def until_taken(host: IsoHost, payment: str) -> None:
-    submits = AcquirerExchange.objects.filter(payment=payment, kind="submit")
-    host.wait(lambda: submits.count() == 2, "the late answer")
+    late = AcquirerExchange.objects.filter(payment=payment, kind__in=("late", "denied"))
+    host.wait(lambda: late.count() == 1, "the late answer")
 
 
 def until_none_waits() -> None:
@@ -63,8 +63,8 @@ def until_none_waits() -> None:
             thread.join(PATIENCE_S)
 
 
-def last_submit(payment: str) -> AcquirerExchange:
-    return AcquirerExchange.objects.filter(payment=payment, kind="submit").latest("id")
+def late_exchange(payment: str) -> AcquirerExchange:
+    return AcquirerExchange.objects.get(payment=payment, kind="late")
 
 
 def ask_until_settled(payment: str) -> int:
@@ -91,7 +91,7 @@ def test_a_late_answer_to_a_payout_decides_it(committed: Shop, host: IsoHost, de
     assert Notification.objects.filter(payment_id=paid).count() == told + 1
     assert len(host.seen("0200")) == 1
     assert not [*host.seen("0420"), *host.seen("0421")]
-    assert last_submit(paid).received["39"] == de39
+    assert late_exchange(paid).received["39"] == de39
 
 
 def test_a_payout_that_a_person_called_not_paid_is_paid_when_its_approval_comes(committed: Shop, host: IsoHost) -> None:
@@ -335,7 +335,7 @@ def test_a_late_answer_to_a_reversal_is_not_the_payments(committed: Shop, host: 
     pay(committed)  # what the link says after this, it has read before
     until_none_waits()
     assert status(paid)[0] == "IN_DOUBT"
-    assert AcquirerExchange.objects.filter(payment=paid, kind="submit").count() == 1
+    assert not AcquirerExchange.objects.filter(payment=paid, kind="late").exists()
     ask_until_settled(paid)
     assert len(host.seen("0421")) == 1
     assert (status(paid)[0], host.of(paid).left) == ("DECLINED", 0)
