@@ -558,8 +558,10 @@ def record_late_approval(
     there = {**asked, "route": {**(asked["route"] or {}), "tried": (payment.route or {}).get("tried", [])}}
     changes = {"sequence": payment.sequence, **(there if has_left else {}), **named}
     # A message of its own: to a repeat of the void that knew no approval a host may repeat its answer.
-    anew = _take_trace_number(payment, asked["connector"], asked["acquirer_merchant_id"])
-    void: dict[str, Any] = {"void_attempted": True, "trace_number": anew if named else payment.trace_number}
+    number = payment.trace_number
+    if named:
+        number = _take_trace_number(payment, asked["connector"], asked["acquirer_merchant_id"])
+    void: dict[str, Any] = {"void_attempted": True, "trace_number": number}
     if payment.status == Status.IN_DOUBT:
         # Raised without an event: what the void under way has found, not knowing of the approval, decides nothing.
         changes["sequence"] += 1
