@@ -9,6 +9,7 @@ import os
 import re
 import sys
 import time
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,6 +38,7 @@ FROM (SELECT n, at, (lpad(to_hex((extract(epoch FROM at) * 1000)::bigint), 12, '
     FROM (SELECT n, now() - interval '20 days' + n * interval '1 second' AS at FROM generate_series(1, %s) n) s) g
 CROSS JOIN (SELECT id, merchant_id FROM gateway_channel WHERE id = %s::uuid) c
 """
+_CHOSEN: Final = " WHERE connector = 'simulator' AND payment_type = 'DB' AND status = 'APPROVED' AND created_at > %s"
 _HEADER: Final = (
     "ReconciliationType;PaymentType;Cashflow;ClearingInstituteMerchantId;SettlementReference;SettlementTxId;"
     "ConnectorTxId1;TransactionId;Amount;Currency;Brand;TxRequestTime;SettlementAmount;SettlementCurrency;"
@@ -70,7 +72,7 @@ def measure(ground: Ground, options: Options) -> tuple[list[Figure | Gap], dict[
     with ground.connect(DATABASE) as database:
         database.execute(_PAYMENTS, (lines, shop.entity))
         database.execute("VACUUM ANALYZE gateway_payment")
-        path = _write(ground.var / "settlement.csv", database, shop.entity)
+        path = write_file(ground.var / "settlement.csv", database, shop.entity)
     ground.run(DATABASE, "manage.py", "clearing_institute", "--key", "sim", "--connector", "simulator", **settings)
     say(f"  {lines:,} lines, {path.stat().st_size / 1e6:.0f} MB")
     came = _ran(ground, str(PROJECT_ROOT / "manage.py"), "settlement_file", str(path))
@@ -131,15 +133,19 @@ def _ran(ground: Ground, *arguments: str) -> tuple[float, float, float, float] |
     return took, used.ru_utime + used.ru_stime, meter.cpu_seconds(ground.postgres_pid) - cpu, used.ru_maxrss / 1024
 
 
-def _write(path: Path, database: Any, channel: str) -> Path:
-    """A line for every payment."""
+def write_file(path: Path, database: Any, channel: str, since: datetime | None = None, first: int = 1) -> Path:
+    """A line for every payment; ``since``: for each debit of the simulator that was made after it and approved.
+    ``first``: the number of the first line, which no other file may have."""
     assert re.fullmatch("[0-9a-f]{32}", channel)
+    chosen, values = ("", ()) if since is None else (_CHOSEN, (since,))
     with path.open("w", encoding="utf-8", newline="") as out, database.transaction(), database.cursor("lines") as rows:
         out.write(f"{_HEADER}\r\n")
         rows.execute(
-            "SELECT connector_tx_id, merchant_transaction_id, amount, created_at FROM gateway_payment ORDER BY id"
+            "SELECT connector_tx_id, merchant_transaction_id, amount, created_at FROM gateway_payment"
+            f"{chosen} ORDER BY id",
+            values,
         )
-        for number, (tx_id, order, amount, at) in enumerate(rows, 1):
+        for number, (tx_id, order, amount, at) in enumerate(rows, first):
             out.write(
                 f"SETTLED;DEBIT;POS;{channel};PAYOUT-{at:%Y%m%d};L{number};{tx_id};{order};{amount};EUR;VISA;"
                 f"{at:%Y-%m-%d %H:%M:%S};{amount};EUR;0.00;1;{at:%Y-%m-%d};SUCCESS;SHOP*ORDER {number};0000\r\n"

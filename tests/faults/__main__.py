@@ -19,6 +19,7 @@ from typing import Any, Final
 from tests.faults import audit, audit_accounts, audit_exemptions, books, duties, phases, races, report, shoppers, timing
 from tests.faults import faults as on_parts
 from tests.faults.client import Journal
+from tests.faults.demo_shop import count_open, open_demo_shop
 from tests.faults.faults import BACK_WITHIN_S, Fault, Stage, Strike
 from tests.faults.faults_away import AWAY, JOURNAL
 from tests.faults.faults_peers import PEERS
@@ -39,24 +40,6 @@ FULL_S: Final = 210.0
 SETTLED_WITHIN_S: Final = 120.0
 CALM_S: Final = (1.0, 3.0)
 RACES: Final = 4
-FIRST, SECOND = ({"connector": "stub", "merchant": f"STUB-{name}"} for name in ("plain", "second"))
-SECOND_ACQUIRER: Final = {
-    "acquirers": {"accounts": [SECOND]},
-    "routing": {
-        "rules": [
-            {
-                "name": "A second after a decline",
-                "when": {"bins": ["40000183"]},
-                "to": [FIRST, {**SECOND, "weight": 0}],
-                "maxCascades": 1,
-            },
-            {"name": "All others", "to": [FIRST]},
-        ]
-    },
-}
-"""Of the channel of plain cards: those of load.CASCADED go on to a second account, all others have one as before."""
-LOW_VALUE: Final = {"lowValue": True, "askedAt": "better"}
-"""Exemptions of the channel that authenticates: asked for in turn at the authentication and at the authorization."""
 
 
 def main(arguments: list[str]) -> int:
@@ -106,7 +89,7 @@ def _fits(fault: Fault, broker: str, pid: Path | None) -> bool:
 def run(stack: Stack, faults: Sequence[Fault], *, seconds: float, seed: int) -> int:
     """One run on a fresh installation; the exit code."""
     stack.start()
-    shop = shop_of(stack)
+    shop = open_demo_shop(stack)
     say(f"seed {seed}; the product runs on port {stack.port}")
     raced = races.run(shop, RACES)
     stage = Stage(stack=stack, shop=shop, late_ms=LATE_MS, dice=random.Random(seed))
@@ -134,7 +117,7 @@ def run(stack: Stack, faults: Sequence[Fault], *, seconds: float, seed: int) -> 
     say("load and faults have stopped; waiting until no payment is open")
     shoppers.move_clock(shop.late_client())  # nobody comes any more
     waited = time.monotonic()
-    eventually(lambda: _open(stack) == 0 and not any(duty.owed() for duty in owing), SETTLED_WITHIN_S, 0.5)
+    eventually(lambda: count_open(stack) == 0 and not any(duty.owed() for duty in owing), SETTLED_WITHIN_S, 0.5)
     waited_s = time.monotonic() - waited
     journal = books.journal(
         [*load.journals, *peers.journals, *stored.journals, *parts.journals, stack.folder / JOURNAL]
@@ -158,25 +141,6 @@ def run(stack: Stack, faults: Sequence[Fault], *, seconds: float, seed: int) -> 
             *(text for duty in owing for text in duty.broken),
             *([] if all(ended) else ["a client did not end"]),
         ],
-    )
-
-
-def shop_of(stack: Stack) -> races.Shop:
-    """The demo merchant, with a second acquirer and exemptions, and the other one, whose channel is made to
-    authenticate, too."""
-    demo = stack.facts("demo.json")
-    other = demo["other"]["entity_id"]
-    for entity in (other, demo["channels"]["3ds"]):
-        stack.configure(entity, {"threeDSecure": {"enabled": True, "onSoftDecline": "challenge"}})
-    stack.configure(demo["channels"]["3ds"], {"exemptions": LOW_VALUE})
-    stack.configure(demo["entity_id"], SECOND_ACQUIRER)
-    return races.Shop(
-        port=stack.port,
-        entity=demo["entity_id"],
-        token=demo["access_token"],
-        authenticating=demo["channels"]["3ds"],
-        other_entity=other,
-        other_token=demo["other"]["access_token"],
     )
 
 
@@ -232,15 +196,6 @@ def replay(
     for thread in threads:
         thread.join()
     return [line for line in books.journal(files) if line["kind"] == "POST" and line.get("status", 500) < 500]
-
-
-def _open(stack: Stack) -> int:
-    with stack.connect() as connection:
-        row = connection.execute(
-            "SELECT (SELECT count(*) FROM gateway_openpayment) + (SELECT count(*) FROM gateway_suspension)"
-            " + (SELECT count(*) FROM gateway_authorizationrelease WHERE state = 'OPEN')"
-        ).fetchone()
-    return int(row[0]) if row else -1
 
 
 def windows(

@@ -28,10 +28,11 @@ class Page:
 
 @dataclass(slots=True, kw_only=True)
 class Browser:
-    """One window. ``hurt``: loads without a page, or with a 5xx."""
+    """One window. ``hurt``: loads without a page, or with a 5xx; ``server_errors``: those with a 5xx."""
 
     port: int
     hurt: int = field(default=0)
+    server_errors: int = field(default=0)
 
     def answer(self, redirect: Mapping[str, Any], move: Mapping[str, str]) -> str:
         """Make a move on the challenge that ``redirect`` leads to; where the browser ended up outside, or ''."""
@@ -60,6 +61,7 @@ class Browser:
             if page is not None and page.status < 500:
                 return page
             self.hurt += 1
+            self.server_errors += page is not None
             time.sleep(PAUSE_S)
         return Page(599)
 

@@ -82,6 +82,8 @@ class Client:
     journal: Journal | None = None
     hurt: int = 0
     """Tries that got no answer or a 5xx."""
+    server_errors: int = 0
+    """Tries that got a 5xx."""
     _line: http.client.HTTPConnection | None = field(default=None)
 
     def pay(self, key: str, fields: Mapping[str, str], target: str = "", path: str = "") -> Answer | None:
@@ -115,6 +117,10 @@ class Client:
         """How a checkout stands, as its page asks, once."""
         return self._try("GET", f"/v1/checkouts/{checkout}/state", {}, key="")
 
+    def get(self, path: str, fields: Mapping[str, str]) -> Answer | None:
+        """One try of any GET; None without an answer."""
+        return self._try("GET", path, fields, key="")
+
     def once(self, path: str, fields: Mapping[str, str], key: str = "") -> Answer | None:
         """One try of a POST; None without an answer."""
         return self._try("POST", path, fields, key=key)
@@ -134,6 +140,7 @@ class Client:
             self._note(method, key, started, fault=f"{type(fault).__name__}: {fault}"[:120])
             return None
         self.hurt += answer.status >= 500
+        self.server_errors += answer.status >= 500
         self._note(method, key, started, answer=answer)
         return answer
 

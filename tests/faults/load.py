@@ -6,7 +6,7 @@ import random
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
@@ -35,14 +35,25 @@ PRACTICES: Final = ("INCREMENTAL_AUTH", "REAUTHORIZATION")
 class Load:
     """``start()``, ``stop()``; ``hurt`` counts tries without an answer or with a 5xx, as it goes."""
 
-    def __init__(self, folder: Path, *, shop: Shop, seed: int) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        shop: Shop,
+        seed: int,
+        clients: int = CLIENTS,
+        shops: int = SHOPS,
+        left_out: Collection[str] = (),
+    ) -> None:
+        """``left_out``: what no shopper does (shoppers.BEHAVIOURS)."""
         self.run = secrets.token_hex(4)
-        self.journals = [folder / f"journal-{number}.jsonl" for number in range(CLIENTS + SHOPS)]
+        self.journals = [folder / f"journal-{number}.jsonl" for number in range(clients + shops)]
+        self._left_out = left_out
         self._shop = shop
         self._clients = [shop.client(Journal(path=path)) for path in self.journals]
-        self._browsers = [Browser(port=shop.port) for _ in range(SHOPS)]
+        self._browsers = {clients + number: Browser(port=shop.port) for number in range(shops)}
         self._ended = threading.Event()
-        works = [self._work] * CLIENTS + [self._serve] * SHOPS
+        works = [self._work] * clients + [self._serve] * shops
         self._threads = [
             threading.Thread(target=work, args=(number, random.Random(seed + number)), daemon=True)
             for number, work in enumerate(works)
@@ -51,7 +62,13 @@ class Load:
 
     @property
     def hurt(self) -> int:
-        return sum(one.hurt for one in self._clients) + sum(one.hurt for one in self._browsers)
+        return sum(one.hurt for one in self._clients) + sum(one.hurt for one in self._browsers.values())
+
+    @property
+    def server_errors(self) -> int:
+        """Answers with a 5xx, pages among them."""
+        shops = self._browsers.values()
+        return sum(one.server_errors for one in self._clients) + sum(one.server_errors for one in shops)
 
     def start(self) -> None:
         for thread in self._threads:
@@ -91,9 +108,10 @@ class Load:
                         entity=self._shop.authenticating,
                         dice=dice,
                         later=later,
-                        browser=self._browsers[number - CLIENTS],
+                        browser=self._browsers[number],
                         order=f"shopper-{self.run}-{number}-{count}",
-                    )
+                    ),
+                    self._left_out,
                 )
                 for due in [one for one in later if one[0] <= time.monotonic()]:
                     later.remove(due)

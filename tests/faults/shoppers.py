@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
@@ -265,6 +265,8 @@ BEHAVIOURS: Final[Mapping[str, tuple[int, Act]]] = {
     "bank: decided after the deadline": (1, partial(_too_late, after_s=SHOPPER_DEADLINE_S + 3)),
     "registered, paid by one click twice": (2, _registers),
 }
+CLOCK_MOVED: Final = frozenset({"challenge: answered as the deadline passes", "challenge: answered after the deadline"})
+"""Behaviours that move a merchant's clock on, each by ten minutes."""
 NEVER_PASSED: Final = frozenset(
     {
         "challenge: failed", "challenge: left", "challenge: answered after the deadline",
@@ -281,9 +283,9 @@ PASSED: Final = frozenset(
 """Behaviours after which the acquirer was asked, unless there was no line to it."""
 
 
-def act(visit: Visit) -> None:
-    """One behaviour, drawn by how often it is to come."""
-    names = list(BEHAVIOURS)
+def act(visit: Visit, left_out: Collection[str] = ()) -> None:
+    """One behaviour, drawn by how often it is to come; none of those ``left_out``."""
+    names = [name for name in BEHAVIOURS if name not in left_out]
     what = visit.dice.choices(names, [BEHAVIOURS[name][0] for name in names])[0]
     BEHAVIOURS[what][1](visit, what)
 

@@ -42,10 +42,12 @@ class NotUpError(Exception):
 class Stack:
     """One installation: `start()`, `kill()` (launcher and, with it, everything), `start()` again, `stop()`."""
 
-    def __init__(self, *, broker: str = "", broker_pid: Path | None = None, **settings: str) -> None:
+    def __init__(
+        self, *, broker: str = "", broker_pid: Path | None = None, folder: Path | None = None, **settings: str
+    ) -> None:
         """``broker``: the URL of one that something else starts and starts again; ``broker_pid``: where it writes its
-        process id. Without them it is the launcher's own."""
-        self.folder = Path(tempfile.mkdtemp(prefix="tollhouse-faults-"))
+        process id. Without them it is the launcher's own. ``folder``: an empty one; without it one is made."""
+        self.folder = folder or Path(tempfile.mkdtemp(prefix="tollhouse-faults-"))
         self.folder.chmod(0o711)  # under root the database server is another user and has to pass through
         self.var = self.folder / "var"
         self.port = free_port()
@@ -84,8 +86,9 @@ class Stack:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
+                start_new_session=True,  # a Ctrl-C is for us, who stop it in our order
             )
-        if not eventually(lambda: self._is_up() or self._launcher_ended(), UP_WITHIN_S, 0.1) or self._launcher_ended():
+        if not eventually(lambda: self._is_up() or self.has_ended(), UP_WITHIN_S, 0.1) or self.has_ended():
             self.stop()
             raise NotUpError((self.folder / "launcher.log").read_text(errors="replace")[-3_000:])
 
@@ -120,7 +123,8 @@ class Stack:
             shutil.rmtree(data.resolve(), ignore_errors=True)
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _launcher_ended(self) -> bool:
+    def has_ended(self) -> bool:
+        """Whether the launcher ended, which nobody asked it to."""
         return self._launcher is not None and self._launcher.poll() is not None
 
     def _is_up(self) -> bool:
