@@ -83,18 +83,16 @@ class Run:
         )
         errands = Errands(self.stack, shop, self.seed)
         duties = [duty(self.stack, shop, self.seed) for duty in (ResultCalls, Webhooks, Jobs)]
-        self.began = time.time()
         say(f"seed {self.seed}; the product runs on port {self.stack.port}; samples go to {self.output}")
-        self.write(kind="begin", at=self.began, seed=self.seed, rate=self.rate, every_s=every_s, minutes=minutes)
+        self.write(kind="begin", at=time.time(), seed=self.seed, rate=self.rate, every_s=every_s, minutes=minutes)
         load.start()
         errands.start()
         for duty in duties:
             duty.start()
-        try:
-            self._sample_until(self.began + 60 * minutes, every_s, load, errands)
-        finally:
-            traffic.lift()
-            stopped = [load.stop(), errands.stop(), *(duty.stop() for duty in duties)]
+        self.began = time.time()
+        self._sample_until(self.began + 60 * minutes, every_s, load, errands)
+        traffic.lift()
+        stopped = [load.stop(), errands.stop(), *(duty.stop() for duty in duties)]
         say("the load has stopped; waiting until no payment is open")
         shoppers.move_clock(demo.late_client())  # nobody comes to a challenge any more
         eventually(lambda: self._owed(duties) == 0, SETTLED_WITHIN_S, 1.0)

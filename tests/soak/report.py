@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tests.soak.samples import POSTGRES, SORTING, STUB, TEMPORARY
+from tests.soak.samples import LOAD, POSTGRES, SORTING, STUB, TEMPORARY
 
 SETTLED_AFTER_S: Final = 1_800.0
 SAYS_LITTLE_BELOW_S: Final = 3_600.0
@@ -21,7 +21,10 @@ MOST_MORE: Final = 2
 """Connections, descriptors or files that may be more at the end: what is open differs from sample to sample."""
 OLDEST_AT_REST_S: Final = 5.0
 MOST_TABLES: Final = 12
-MEMORY_BY_DESIGN: Final = {STUB: "keeps its books in memory; it is the tests', no part of the product"}
+MEMORY_BY_DESIGN: Final = {
+    STUB: "keeps its books in memory; it is the tests', no part of the product",
+    LOAD: "remembers what it was told, no part of the product either",
+}
 DESCRIPTORS_BY_DESIGN: Final = {POSTGRES: "each session keeps the files of tables that it has read open"}
 FILES_BY_DESIGN: Final = {
     "postgres": "a file for each table, index and gigabyte; WAL",

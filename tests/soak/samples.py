@@ -16,6 +16,7 @@ from tests.faults.processes import Process, children, descendants, read
 from tests.faults.stack import Stack
 
 LAUNCHER, CODE_HOST, WEB, POSTGRES, STUB = "launcher", "code host", "web arbiter", "PostgreSQL", "stub acquirer"
+LOAD: Final = "the load itself"
 TEMPORARY: Final = "temporary folder"
 SORTING: Final = "postgres, temporary"
 """What PostgreSQL writes beside its tables for sorts that are larger than work_mem."""
@@ -67,7 +68,7 @@ def list_roles(stack: Stack) -> dict[str, list[Process]]:
             found |= {f"web worker {number}": [each] for number, each in enumerate(workers, 1)}
             below = []
         found[role] = [one, *below]
-    return found
+    return found | {LOAD: [one for one in [read(os.getpid())] if one is not None]}
 
 
 def measure(family: Sequence[Process]) -> Usage:
