@@ -27,7 +27,7 @@ LINT_JAVASCRIPT := if [ -x $(WIDGET)/node_modules/.bin/eslint ] && command -v np
 	npm --prefix $(WIDGET) run --silent lint; \
 	else echo "Not checked: eslint and tsc are not installed (npm ci --ignore-scripts in $(WIDGET))."; fi
 
-.PHONY: help run shop test test-fast fuzz mutants bench faults external lint format types javascript lock clients cut release advisories manage shell clean venv venv-test
+.PHONY: help run shop test test-fast fuzz mutants bench faults soak external lint format types javascript lock clients cut release advisories manage shell clean venv venv-test
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,6 +65,9 @@ faults: venv-test ## kill what runs, under load, and compare the acquirers' book
 	@[ -n "$${TOLLHOUSE_PEERS:-}" ] || PYTHON="$(PYTHON)" bash config/launcher/bootstrap.sh $(PEERS) $(PEERS_LOCK) || \
 		echo "The processors of tests/external/requirements.lock are not there; it goes on without them." >&2
 	@exec env TOLLHOUSE_PEERS="$${TOLLHOUSE_PEERS:-$(CURDIR)/$(PEERS)/bin}" $(BIN)/python -m tests.faults $(ARGS)
+
+soak: venv-test ## eight hours of mixed load: does the memory of any process grow, is anything left? ARGS="--minutes 60"
+	@exec $(BIN)/python -m tests.soak $(ARGS)
 
 mutants: venv-test ## change the heart of the product in small places: what do the tests not notice? ARGS="--seed 7 --sample 100"
 	@exec env -u DJANGO_SETTINGS_MODULE $(BIN)/python -m tests.mutants $(ARGS)

@@ -131,7 +131,10 @@ class Run:
     def _sample_until(self, end: float, every_s: float, load: Load, errands: Errands) -> None:
         due = time.time()
         while not self.ended.is_set() and time.time() < end:
-            self._sample("load", load, errands)
+            try:
+                self._sample("load", load, errands)
+            except OSError as fault:  # of a process or file that was just going; the next sample has the others
+                say(f"  no sample: {fault}")
             due = max(due + every_s, time.time())
             while not self.ended.is_set() and time.time() < min(due, end):
                 self.ended.wait(min(1.0, max(0.0, min(due, end) - time.time())))

@@ -129,9 +129,10 @@ def read_files(var: Path, temporary: Path) -> dict[str, list[int]]:
     for entry in sorted(var.iterdir()):
         if entry.is_dir():
             found[entry.name] = count_files(entry.resolve(), found[SORTING])
-        else:
+            continue
+        with contextlib.suppress(OSError):
+            found["var itself"][1] += entry.lstat().st_size
             found["var itself"][0] += 1
-            found["var itself"][1] += entry.stat().st_size
     return found
 
 
