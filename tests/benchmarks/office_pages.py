@@ -53,7 +53,7 @@ def list_pages() -> Iterator[tuple[str, str]]:
     yield "list", LIST
     for name, text in list_searches():
         yield name, f"{LIST}?{urlencode({'q': text})}"
-    for name, narrowed in (("state", "state=captured"), ("currency", "currency=EUR"), ("amount", "min=100&max=200")):
+    for name, narrowed in (("state", "state=captured"), ("currency", "currency=EUR"), ("amount", "least=100&most=200")):
         yield f"filter: {name}", f"{LIST}?{narrowed}"
     newest = Payment.objects.order_by("-id").values_list("pk", flat=True)[0]
     yield "payment", f"{LIST}{newest}/change/"

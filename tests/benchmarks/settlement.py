@@ -135,7 +135,7 @@ def _ran(ground: Ground, *arguments: str) -> tuple[float, float, float, float] |
 
 def write_file(path: Path, database: Any, channel: str, since: datetime | None = None, first: int = 1) -> Path:
     """A line for every payment; ``since``: for each debit of the simulator that was made after it and approved.
-    ``first``: the number of the first line, which no other file may have."""
+    ``first``: the number of the first line, which no other file may have; each file is a payout of its own."""
     assert re.fullmatch("[0-9a-f]{32}", channel)
     chosen, values = ("", ()) if since is None else (_CHOSEN, (since,))
     with path.open("w", encoding="utf-8", newline="") as out, database.transaction(), database.cursor("lines") as rows:
@@ -147,7 +147,7 @@ def write_file(path: Path, database: Any, channel: str, since: datetime | None =
         )
         for number, (tx_id, order, amount, at) in enumerate(rows, first):
             out.write(
-                f"SETTLED;DEBIT;POS;{channel};PAYOUT-{at:%Y%m%d};L{number};{tx_id};{order};{amount};EUR;VISA;"
+                f"SETTLED;DEBIT;POS;{channel};PAYOUT-{at:%Y%m%d}-{first};L{number};{tx_id};{order};{amount};EUR;VISA;"
                 f"{at:%Y-%m-%d %H:%M:%S};{amount};EUR;0.00;1;{at:%Y-%m-%d};SUCCESS;SHOP*ORDER {number};0000\r\n"
             )
     return path
