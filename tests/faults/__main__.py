@@ -102,6 +102,7 @@ def run(stack: Stack, faults: Sequence[Fault], *, seconds: float, seed: int) -> 
     stored = next(duty for duty in owing if isinstance(duty, StoredCards))
     parts = next(duty for duty in owing if isinstance(duty, HeldParts))
     stage.peers = peers
+    peers.spread(seconds)
     if peers.missing:
         say(f"not tested: {', '.join(peers.missing)}")
     began = time.time()

@@ -25,7 +25,6 @@ from tests.faults.finding import DOUBLED, LOST, NO_EVIDENCE, OPEN, OVER, REPLAY,
 
 STUB: Final = "stub"
 BANK: Final = "sepa"
-UNREACHABLE: Final = "900.100.600"
 TOO_MANY_DECLINES: Final = "700.600.002"
 """The schemes' bound on declines of one card (gateway.risk.retry_rules): a rule of ours stops a begun payment."""
 
@@ -171,12 +170,17 @@ def _unfounded(payment: Payment, acquirer: Acquirer, aside: Aside) -> str:
     if payment.moves and payment.moves[-1].event == "refuse":
         return "refused by our rules, yet the acquirer was asked" if ident in acquirer.first_seen else ""
     last = _last_word(payment.exchanges)
-    if last is None and (rejected := aside.authentications.get(ident)) is not None:
-        step, _, code = rejected
+    authentication = aside.authentications.get(ident)
+    if (
+        last is None
+        and authentication is not None
+        and not (audit_shoppers.passed(authentication) and payment.code == audit_shoppers.UNREACHABLE)
+    ):
+        step, _, code = authentication
         return "" if step == "done" and code == payment.code else f"the authentication says {step} {code or 'go on'}"
     if last is None and payment.code == TOO_MANY_DECLINES:
         return "stopped by our rules, yet the acquirer was asked" if ident in acquirer.first_seen else ""
-    if last is None and payment.code == UNREACHABLE:
+    if last is None and payment.code == audit_shoppers.UNREACHABLE:
         # The account's breaker was open, or it was full: nothing was sent, so there is no exchange. Others' books are
         # asked by tests.faults.peers.
         return "never sent, we say, yet the acquirer has it" if ident in acquirer.first_seen else ""

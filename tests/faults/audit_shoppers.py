@@ -14,6 +14,8 @@ from tests.faults.shoppers import NEVER_PASSED, PASSED
 _MOST_CASCADES: Final = 2
 STUB: Final = "stub"
 AUTHENTICATED: Final = frozenset({"Y", "A", "U", "I"})
+UNREACHABLE: Final = "900.100.600"
+"""Nothing was sent: there was no line to the acquirer, its breaker was open, or its account was full."""
 
 Books = Mapping[str, Payment]
 Lines = Sequence[Mapping[str, Any]]
@@ -91,6 +93,12 @@ def was_asked(payment: Payment, acquirer: Acquirer) -> bool:
     return key in acquirer.submissions or sum(one.kind == "submit" for one in payment.exchanges) > again
 
 
+def passed(authentication: tuple[str, str, str]) -> bool:
+    """Whether an authentication (step, status, code) lets its payment go on to the acquirer."""
+    step, _, code = authentication
+    return step == "done" and not code
+
+
 def authenticated(books: Books, acquirer: Acquirer, aside: Aside) -> list[Finding]:
     """No acquirer is asked without an authentication, and an authenticated payment is not declined for want of one."""
     found = []
@@ -99,11 +107,10 @@ def authenticated(books: Books, acquirer: Acquirer, aside: Aside) -> list[Findin
         if payment is None:
             found.append(Finding(kind=DECIDED, what="an authentication of no payment", payment=ident))
             continue
-        asked = was_asked(payment, acquirer)
-        passed = step == "done" and not code
-        if asked and not passed:
+        goes_on = passed((step, status, code))
+        if was_asked(payment, acquirer) and not goes_on:
             found.append(Finding(kind=DECIDED, what=f"asked without proof: {step} {status} {code}", payment=ident))
-        if passed and status not in AUTHENTICATED:
+        if goes_on and status not in AUTHENTICATED:
             found.append(Finding(kind=DECIDED, what=f"went on with status {status!r}", payment=ident))
         if step != "done":
             found.append(Finding(kind=DECIDED, what=f"the authentication still stands at {step}", payment=ident))
@@ -112,7 +119,7 @@ def authenticated(books: Books, acquirer: Acquirer, aside: Aside) -> list[Findin
 
 def as_decided(books: Books, acquirer: Acquirer, journal: Lines) -> list[Finding]:
     """What a shopper did is what came of it: no answer, or a failed one, asks no acquirer; a challenge that was passed
-    asks it, if there is a line to it."""
+    asks it, if there is a line to it; that there was none is for audit.unfounded to believe."""
     found = []
     for line in journal:
         if line["kind"] != "shopper" or (payment := books.get(line["id"])) is None:
@@ -121,7 +128,8 @@ def as_decided(books: Books, acquirer: Acquirer, journal: Lines) -> list[Finding
         what = ""
         if line["what"] in NEVER_PASSED and (went or payment.status != "DECLINED"):
             what = f"{line['what']}, and it is {payment.status} {payment.code}"
-        if line["what"] in PASSED and line["landed"] and not went and payment.status == "DECLINED":
+        turned_away = payment.status == "DECLINED" and payment.code != UNREACHABLE
+        if line["what"] in PASSED and line["landed"] and not went and turned_away:
             what = f"{line['what']}, and nobody was asked: {payment.code}"
         if what:
             found.append(Finding(kind=DECIDED, what=what, payment=payment.id))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.faults import audit, books
+from tests.faults import audit, audit_shoppers, books
 from tests.faults.books import Aside, Move, Payment
 from tests.faults.finding import DECIDED, NO_EVIDENCE, REGISTRATION, SECRET, TWICE
 from tests.faults.test_audit import A, asked, booked, move, ours
@@ -113,6 +113,14 @@ def test_an_acquirer_that_was_asked_without_a_proof_is_found() -> None:
 def test_a_shopper_who_authenticated_and_was_turned_away_is_found() -> None:
     turned = replace(ours(A, "DECLINED"), code=TIMED_OUT, exchanges=())
     assert kinds(turned, [], did("challenge: passed"), authentications={A: PASSED}) == {DECIDED, NO_EVIDENCE}
+
+
+def test_an_authenticated_payment_that_a_breaker_did_not_send_must_not_be_at_the_acquirer() -> None:
+    unsent = replace(ours(A, "DECLINED"), code=audit_shoppers.UNREACHABLE, exchanges=())
+    passed = did("challenge: passed")
+    assert kinds(unsent, [], passed, authentications={A: PASSED}) == set()
+    assert NO_EVIDENCE in kinds(unsent, [booked(A, outcome="declined")], passed, authentications={A: PASSED})
+    assert kinds(unsent, [], authentications={A: FAILED}) == {NO_EVIDENCE}
 
 
 def test_a_payment_that_is_submitted_or_ends_twice_is_found() -> None:

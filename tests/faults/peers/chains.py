@@ -45,8 +45,14 @@ class Chains:
         self._dice = random.Random(seed)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
+        self._most = MOST_FIRSTS if habits.first_only else MOST_CHAINS
+        self._each_s = 0.0
         self.broken: list[str] = []
         self.client = client
+
+    def spread(self, seconds: float) -> None:
+        """Have chains left until a run of so many seconds ends: each begins its share of the time after the last."""
+        self._each_s = seconds / self._most
 
     def start(self) -> None:
         self._thread.start()
@@ -61,8 +67,9 @@ class Chains:
 
     def _run(self) -> None:
         try:
-            for number in range(MOST_FIRSTS if self._habits.first_only else MOST_CHAINS):
-                if self._ended.is_set():
+            began = time.monotonic()
+            for number in range(self._most):
+                if self._ended.wait(max(0.0, began + number * self._each_s - time.monotonic())):
                     break
                 self._chain(f"{self._order}-{number}")
         except Exception as fault:  # a client that dies would make the load look survived

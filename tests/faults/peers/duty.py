@@ -15,6 +15,7 @@ from tests.faults.faults import BASE_ODDS, Strike
 from tests.faults.finding import Finding
 from tests.faults.peers.bank import WORD, Bank
 from tests.faults.peers.cards import CoreCards, KeyedCards
+from tests.faults.peers.chains import Chains
 from tests.faults.peers.iso import Iso, Pair
 from tests.faults.peers.misdeeds import WAYS
 from tests.faults.peers.opening import Opened, Shop, open_shops
@@ -44,9 +45,14 @@ class Peers:
         self.missing = sorted({side.missing for side in every if side.missing})
         self._opened: dict[str, Opened] = {}
         self._loads: list[Any] = []
+        self._spread_s = 0.0
         self._probes = 0
         many = sum(side.clients for side in self.sides)
         self.journals = [stack.folder / f"journal-peers-{number}.jsonl" for number in range(many)]
+
+    def spread(self, seconds: float) -> None:
+        """Have payments left until a run of so many seconds ends: the peers' books bound how many there are."""
+        self._spread_s = seconds
 
     # --- a duty ---------------------------------------------------------------------------------------------------
 
@@ -67,6 +73,8 @@ class Peers:
                 client = self._client(side.name, Journal(path=next(journals)))
                 self._loads += side.load(client, number, self._seed)
         for load in self._loads:
+            if isinstance(load, Chains):
+                load.spread(self._spread_s)
             load.start()
 
     def stop(self) -> bool:
