@@ -51,10 +51,7 @@ def reply_from_answer(
     if not code.strip():
         raise OutcomeUnknownError("the host's answer has no response code", sent, connector_tx_id=own)
     known_already = repeat and code == response_codes.DUPLICATE_MESSAGE and asked.terminal.duplicates_done
-    if not known_already and (
-        code in response_codes.UNCLEAR_CODES
-        or (MESSAGE_KINDS[asked.kind].advice and code in response_codes.REPEAT_CODES)
-    ):
+    if not known_already and _is_no_verdict(asked, code):
         raise OutcomeUnknownError(f"the host answered {code}: no verdict", sent, connector_tx_id=own)
     gives = not asked.own.amount or asked.kind in response_codes.CREDITING_TYPES
     checked = code == response_codes.NO_REASON_TO_DECLINE and gives
@@ -88,6 +85,16 @@ def reply_from_answer(
         retryable_elsewhere=not grants and code in response_codes.RETRYABLE_CODES,
         reopens_authorization=reopens,
     )
+
+
+def _is_no_verdict(asked: IsoRequest, code: str) -> bool:
+    """Whether a DE39 leaves open what became of the message."""
+    if MESSAGE_KINDS[asked.kind].advice and code in response_codes.REPEAT_CODES:
+        return True
+    if asked.kind in response_codes.CREDITING_TYPES:
+        undecided = response_codes.UNDECIDED_CREDIT_CODES - asked.terminal.credit_declines
+        return code in response_codes.UNCLEAR_CODES | undecided
+    return code in response_codes.UNCLEAR_CODES
 
 
 def prepare_late_reply(

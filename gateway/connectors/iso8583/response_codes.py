@@ -31,8 +31,14 @@ UNCLEAR_CODES: Final = frozenset({"09", "68", "94"})
 """In progress, answer came too late, duplicate: not conclusive. The payment is in doubt, and is voided; a
 payout to a card waits for a person."""
 RETRYABLE_CODES: Final = frozenset({"90", "91", "92"})
-"""Cut-off in process, issuer or switch inoperative, no route to the issuer: neither judged nor booked. 96 (system
-malfunction) and 06 (error) are not among them: a host that failed half-way may have asked the issuer."""
+"""Cut-off in process, issuer or switch inoperative, no route to the issuer: a payment that takes money was neither
+judged nor booked. 96 (system malfunction) and 06 (error) are not among them: a host that failed half-way may have asked
+the issuer."""
+UNDECIDED_CREDIT_CODES: Final = frozenset({"06", "20", "22", "90", "91", "96"})
+"""Error, invalid response, suspected malfunction, cut-off, issuer or switch inoperative, system malfunction: of money
+that is given (CREDITING_TYPES) no verdict, unless the account's ``credit_declines`` says so. Whoever answers may have
+handed it on, and no network takes back by itself what it has given. 92 is not among them: there was no way to hand it
+on. Source: docs/decisions/0138."""
 NOT_FOUND_CODES: Final = frozenset({"25", "76"})
 """No such record, no such message: nothing of what is still under way to the host."""
 REVERSAL_DONE_CODES: Final = NOT_FOUND_CODES | {"00"}
