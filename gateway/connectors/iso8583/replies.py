@@ -161,6 +161,9 @@ def reply_from_reversal(asked: IsoRequest, answer: Mapping[str, str], sent: Mapp
         why = f"the host does not know the message: {code}; it may still be under way"
         raise NotFoundYetError(why, sent, connector_tx_id=asked.own.text())
     known_already = code == response_codes.DUPLICATE_MESSAGE and asked.terminal.duplicates_done
+    if asked.own.auth and response_codes.is_already_reversed(code, asked.request.network_brand):
+        # Of an approval that came late, the reversal before it was done, too: the host repeats none.
+        known_already |= any(one.get("39") == "00" for one in asked.request.earlier_void_answers)
     if code not in response_codes.REVERSAL_DONE_CODES and not known_already:
         raise OutcomeUnknownError(f"the host did not take it back: {code or 'no response code'}", sent)
     return AcquirerReply(

@@ -45,6 +45,10 @@ REVERSAL_DONE_CODES: Final = NOT_FOUND_CODES | {"00"}
 """Answers to a reversal that prove nothing is booked, once what it reverses can no longer arrive. Not 94, where the
 account does not say otherwise (duplicate: the host knows the reversal, and may have refused it), and not 21 (no action
 taken), which also says that something could not be backed out."""
+ALREADY_REVERSED_CODES: Final = frozenset({"21", DUPLICATE_MESSAGE})
+"""No action taken, duplicate: to the reversal of an approval, that there is nothing left to reverse, where the host has
+answered 00 to an earlier one. Without that they are no proof. At Visa ALREADY_REVERSED_AT_VISA, too."""
+ALREADY_REVERSED_AT_VISA: Final = "79"
 REPEAT_CODES: Final = frozenset({"06", "19", "22", "28", "90", "91", "92", "95", "96"})
 """An advice or reversal was not accepted now: not conclusive, so it is repeated."""
 
@@ -278,6 +282,11 @@ def map_declined_code(code: str, brand: str, country: str = "") -> str:
     if of_brand and country and country not in _ONLY_IN.get((brand, code), (country,)):
         of_brand = None
     return of_brand or RESULT_BY_DE39.get(code, UNKNOWN_DECLINE)
+
+
+def is_already_reversed(code: str, brand: str) -> bool:
+    """Whether a DE39 to a reversal says that there is nothing left to reverse, of what the host has reversed before."""
+    return code in ALREADY_REVERSED_CODES or (code == ALREADY_REVERSED_AT_VISA and brand in _VISA_BRANDS)
 
 
 def map_avs_letter(letter: str, brand: str) -> str:

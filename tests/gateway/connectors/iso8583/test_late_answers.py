@@ -340,6 +340,23 @@ def test_a_late_approval_that_the_rule_set_refuses_is_taken_back(committed: Shop
     assert "reversed" in committed.api.read(paid).body["resultDetails"]["RiskReason"]
 
 
+@pytest.mark.parametrize("de39", ["94", "21", "79"])
+def test_the_void_of_a_late_approval_ends_where_the_host_has_reversed_it_before(
+    committed: Shop, host: IsoHost, de39: str
+) -> None:
+    """It said 00 to the first reversal, which knew no approval, and says of the second that there is nothing left."""
+    host.next("0200", "held")
+    paid = pay(committed)
+    recover_after(120)
+    assert status(paid) == ("DECLINED", REVERSED)
+    host.next("0420", de39=de39)
+    host.release()
+    until_taken(host, paid)
+    recover_after(120)
+    assert (status(paid), OpenPayment.objects.exists()) == (("DECLINED", REVERSED), False)
+    assert len(host.seen("0420")) == 2
+
+
 @pytest.mark.parametrize("de39", ["00", "21", "05"])
 def test_a_late_answer_to_a_reversal_is_not_the_payments(committed: Shop, host: IsoHost, de39: str) -> None:
     """Of an approval that the rule set refuses, reversed at once: the reversal is repeated, with its reason."""

@@ -557,6 +557,31 @@ def test_a_late_decline_means_what_it_means_in_time(country: str, code: str) -> 
     assert [reply.code for reply in (*taken, reply_from_answer(asked, said, {}))] == [code, code]
 
 
+@pytest.mark.parametrize(
+    ("code", "brand", "before", "auth", "done"),
+    [
+        *((code, "VISA", "00", "A1", True) for code in ("21", "94", "79")),
+        ("79", "MASTER", "00", "A1", False),
+        ("05", "VISA", "00", "A1", False),
+        *((code, "VISA", before, "A1", False) for code in ("21", "94", "79") for before in ("", "25", "76")),
+        ("94", "VISA", "00", "", False),
+    ],
+)
+def test_a_second_reversal_is_done_where_the_host_has_reversed_before(
+    code: str, brand: str, before: str, auth: str, done: bool
+) -> None:
+    """Of an approval that came late. A host that knew of no such message before may have booked it since."""
+    known = replace(build_iso_request(request(), TERMINAL).own, auth=auth).text()
+    answered = [{"39": before}] if before else []
+    asked = request(brand=brand, known_transaction_id=known, earlier_void_answers=answered)
+    put, told = build_iso_request(asked, TERMINAL, void=True), {"t": "0430", "39": code}
+    if done:
+        assert reply_from_reversal(put, told, {}).code == "900.100.301"
+        return
+    with pytest.raises(OutcomeUnknownError):
+        reply_from_reversal(put, told, {})
+
+
 @pytest.mark.parametrize("code", ["05", "12", "21", "68", "91", "96", ""])
 def test_any_other_answer_to_a_reversal_is_no_word(code: str) -> None:
     """Nothing declined without evidence."""
