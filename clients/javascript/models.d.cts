@@ -1881,8 +1881,8 @@ export interface ThreeDSecureParameters {
   eci?: string;
   /** Conditional. Format: 28 chars (CAVV or AAV). */
   verificationId?: string;
-  /** Conditional. Format: one of Y, A, U, N. */
-  authenticationStatus?: "Y" | "A" | "U" | "N";
+  /** Conditional. Format: one of Y, A, U, N. I is taken, too: the issuer accepted an exemption, or data were only shared. */
+  authenticationStatus?: "Y" | "A" | "U" | "N" | "I";
   /** Optional. Format: 36 chars. The directory server's id. */
   dsTransactionId?: string;
   /** Optional. Format: 36 chars. The access control server's id. */

@@ -7,7 +7,7 @@ values, never models.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -107,6 +107,7 @@ class AcquirerRequest:
     - ``asks_for_part``: of a first payment, the issuer may approve a part of the amount (docs/decisions/0131).
     - ``asked_for``: of an inquiry or void of a payment whose answer did not come, for how long its acquirer has been
       asked already: nothing of the payment was sent since. None where it was answered.
+    - ``earlier_void_answers``: of a void, what the acquirer answered to voids of the same payment before, as stored.
     - ``take_late_answer``: of a payment that is sent, takes an answer that comes after ``submit`` has given up.
     """
 
@@ -141,6 +142,7 @@ class AcquirerRequest:
     attempt: int = 1
     called_at: datetime | None = None
     asked_for: timedelta | None = None
+    earlier_void_answers: Sequence[Mapping[str, Any]] = ()
     take_late_answer: Callable[[AcquirerReply], None] | None = field(default=None, compare=False, repr=False)
 
     @property

@@ -42,7 +42,7 @@ from gateway.core import clock, identifiers
 from gateway.core.money import Money
 from gateway.core.result_codes import TIMEOUT_REVERSED_CODE
 from gateway.db.statement import execute_sql
-from gateway.models import Merchant, OpenPayment, Payment, Status
+from gateway.models import AcquirerExchange, Merchant, OpenPayment, Payment, Status
 from gateway.payments import risk_screening, step_up, store
 from gateway.payments.chain_amounts import Chain
 from gateway.payments.follow_ups import (
@@ -85,6 +85,8 @@ minute after its acquirer is back."""
 WAITING_EXCHANGE: Final = "wait"
 """Kind of the exchange of a look at a payment that waits for a person: nothing was sent, and nobody was asked."""
 _MAX_INQUIRIES: Final = 32_000
+MAX_VOID_ANSWERS: Final = 16
+"""Answers to earlier voids of one payment that a connector is given."""
 
 InquiryTarget = tuple[str, UUID | None, str]
 """Where a payment is inquired about: (connector, channel, acquirer merchant id); with channel None, all accounts of the
@@ -281,6 +283,7 @@ def build_inquiry(payment: Payment, connector: Connector) -> AcquirerRequest:
         attempt=get_attempt_number(payment),
         called_at=called_at - payment.merchant.clock_offset if called_at is not None else None,
         asked_for=_add_up_backoffs(opened.inquiries) if opened is not None else None,
+        earlier_void_answers=_list_void_answers(payment) if opened is not None and opened.void_attempted else (),
     )
     if connector.asks_with_means:
         whole = chain or Chain([payment])
@@ -294,6 +297,13 @@ def build_inquiry(payment: Payment, connector: Connector) -> AcquirerRequest:
         )
     # Last: by its point of service a renewal names the first authorization.
     return name_authorization(request, chain, followed) if chain is not None and followed is not None else request
+
+
+def _list_void_answers(payment: Payment) -> list[dict[str, Any]]:
+    """What the payment's acquirer answered to voids of it: an approval that came late is voided once more."""
+    voids = AcquirerExchange.objects.filter(payment=payment.pk, connector=payment.connector, kind="void")
+    answered = voids.exclude(received__has_key="silence").order_by("id").values_list("received", flat=True)
+    return [received for received in answered[:MAX_VOID_ANSWERS] if received is not None]
 
 
 def resolve_outcome(connector: Connector, request: AcquirerRequest, payment: Payment) -> InquiryResult:

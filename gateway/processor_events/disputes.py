@@ -38,7 +38,8 @@ _INQUIRY: Final = "warning_"
 _INQUIRY_ANSWERED, _INQUIRY_CLOSED = "warning_under_review", "warning_closed"
 PREVENTED: Final = "prevented"
 DISPUTE_WON: Final = "won"
-IS_LOST_BY_STATE: Final[Mapping[str, bool]] = {"under_review": False, "lost": True}
+DISPUTE_LOST: Final = "lost"
+IS_LOST_BY_STATE: Final[Mapping[str, bool]] = {"under_review": False, DISPUTE_LOST: True}
 """States of a dispute that move its case: evidence was submitted at the processor, or the dispute is lost. Source: the
 processor's public reference, Dispute, status."""
 MAX_ANSWER_TIME: Final = timedelta(days=3650)
@@ -83,6 +84,9 @@ def handle_dispute_event(event: EventContext) -> EventOutcome:
             dispute=_read_dispute(dispute, clock.real_now()),
         )
         recorded = outcome.recorded
+    if recorded is not None and status == DISPUTE_LOST and find_recorded_payment(event, f"{ident}:won") is not None:
+        why = f"{ident} was won, and its money is back here; now it is lost: ask the processor where the money is"
+        return build_flagged_outcome(why, payment=first.pk)
     if recorded is not None and (is_lost := IS_LOST_BY_STATE.get(status)) is not None:
         moved = get_dispute_hooks().move_case(recorded, lost=is_lost)
         why = f"{outcome.why if outcome is not None else 'recorded before'}; {status}"

@@ -26,6 +26,7 @@ from gateway.processor_events.recording import (
     record_processor_follow_up,
     wake_open_inquiries,
 )
+from gateway.processor_events.releases import is_release
 
 
 def handle_intent_event(event: EventContext) -> EventOutcome:
@@ -66,7 +67,8 @@ def _check_declined_intent(
     held = intent.get("status") == "requires_capture"
     if intent.get("status") == "succeeded" and (received := intent.get("amount_received")):
         refunds = list_objects(event.account, REFUNDS_PATH, [("payment_intent", event.row.object_id)])
-        refunded = [refund.get("amount") for refund in refunds if refund.get("status") in ("succeeded", "pending")]
+        given = [refund for refund in refunds if refund.get("status") in ("succeeded", "pending")]
+        refunded = [refund.get("amount") for refund in given if not is_release(event, intent, refund)]
         held = sum(amount for amount in refunded if isinstance(amount, int)) < received
     if held:
         return build_flagged_outcome(f"stands at the processor, {own_status} here", payment=first.pk)

@@ -34,6 +34,7 @@ from gateway.processor_events.recording import (
     record_processor_follow_up,
     wake_open_inquiries,
 )
+from gateway.processor_events.releases import is_release
 
 _FAILED: Final = ("failed", "canceled")
 MAX_FAILURE_REASON_CHARS: Final = 35
@@ -83,6 +84,8 @@ def _handle_refund(event: EventContext, refund: Mapping[str, Any]) -> EventOutco
     chain = find_event_chain(event, intent)
     if chain is None:
         return build_ignored_outcome("not one of ours")
+    if is_release(event, intent, refund):
+        return build_done_outcome("it let go of what was authorized and not captured", payment=chain.first.pk)
     if is_of_earlier_attempt(event, chain, intent):
         return build_flagged_outcome(f"{ident} is of an attempt that was declined here", payment=chain.first.pk)
     member = chain.find(ours) if ours is not None else None

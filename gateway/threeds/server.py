@@ -258,9 +258,10 @@ def apply_server_result(ident: UUID, rreq: ThreeDSMessage) -> AuthenticationOutc
 
 
 def collect_server_result(ident: UUID) -> AuthenticationOutcome:
-    """Ask the external server for the result of a challenge whose shopper is back, if it is not here yet."""
+    """Ask the external server for the result of a challenge whose shopper is back, or of a decoupled authentication
+    whose time is over, if it is not here yet."""
     row = _load_authentication(ident)
-    if row.step == AuthenticationStep.CHALLENGE and row.server_url:
+    if row.step in (AuthenticationStep.CHALLENGE, AuthenticationStep.DECOUPLED) and row.server_url:
         directory = get_directory_server(load_threeds_configuration(row.channel), row.test_mode)
         if isinstance(directory, ExternalThreeDSServer) and directory.url == row.server_url:
             try:
@@ -274,7 +275,10 @@ def collect_server_result(ident: UUID) -> AuthenticationOutcome:
 
 
 def expire_authentication(ident: UUID) -> AuthenticationOutcome:
-    """Expire an open authentication after its deadline."""
+    """Expire an open authentication after its deadline. Of a decoupled one the result is asked for first: its report
+    may be lost, and no shopper comes back whose return would have it asked for."""
+    if _load_authentication(ident).step == AuthenticationStep.DECOUPLED:
+        collect_server_result(ident)
     with transaction.atomic():
         row = _lock_authentication(ident)
         if row.step in _AGAIN:

@@ -105,7 +105,8 @@ FROM (
 _STAGED: Final = f"CREATE TEMP TABLE staged ({', '.join(f'{name} {kind}' for name, kind in STAGED_COLUMNS)})"
 
 # For each line of ``asked`` the payments named by the first of its ids that names any, and of these the ones whose
-# account and direction fit best. A chargeback is about a payment that brought money. No line ever matches another
+# account and direction fit best, then those of the very sum: captures of one authorization may share its id. A
+# chargeback is about a payment that brought money, of which it may be a part. No line ever matches another
 # merchant's payment. Each id is one lookup in an index of ``known``: a join would read the whole copy again for
 # every batch (OFFSET 0 keeps the planner from turning it into one).
 _IDS: Final = (
@@ -116,6 +117,7 @@ _OF_PAYMENT: Final = ("payment", "merchant", "held_at", "kind", "inward", "statu
 _HITS: Final = " UNION ALL ".join(
     f"""
     SELECT a.id AS record, '{rule}' AS rule, {rank} AS rank, a.institute_merchant_id AS named, a.transaction_type,
+        a.record_type = 'SETTLED' AND (k.net <> a.amount OR k.currency <> a.currency) AS other_sum,
         {", ".join(f"k.{name}" for name in _OF_PAYMENT)}
     FROM {{asked}} a CROSS JOIN LATERAL (SELECT * FROM {{known}} k WHERE k.{theirs} = a.{ours} OFFSET 0) k
     WHERE {present} AND (a.record_type = 'SETTLED' OR k.kind IN ({_list(DISPUTABLE_TYPES)}))
@@ -126,7 +128,7 @@ _BY_IDS: Final = f"""
 hits AS ({_HITS}),
 weighed AS (
     SELECT *, rank() OVER (
-        PARTITION BY record ORDER BY rank, (held_at <> named), (inward <> (transaction_type = 'DEBIT'))
+        PARTITION BY record ORDER BY rank, (held_at <> named), (inward <> (transaction_type = 'DEBIT')), other_sum
     ) AS place
     FROM hits
 ),
@@ -140,7 +142,7 @@ found AS (
 _FOUND: Final = f"""
 WITH asked AS (
     SELECT s.id, s.our_id, s.tx_id1, s.tx_id2, s.tx_id3, s.institute_merchant_id, s.transaction_type, s.record_type,
-        h.merchant AS merchant_id
+        s.amount, s.currency, h.merchant AS merchant_id
     FROM staged s LEFT JOIN held h ON h.held_at = s.institute_merchant_id
 ),
 {_BY_IDS.format(asked="asked", known="known")}

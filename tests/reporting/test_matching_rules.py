@@ -70,6 +70,37 @@ def test_the_account_goes_before_the_direction_and_the_earlier_id_before_both(sh
     assert chosen() == [refund.pk]
 
 
+@pytest.mark.parametrize("by", ["id", "old id"])
+def test_of_two_payments_with_one_id_the_one_of_the_lines_sum_is_meant(
+    shop: Shop, by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Captures of one authorization that share their processor's charge."""
+    if by == "old id":
+        monkeypatch.setattr(matching, "RECENT_PAYMENTS_WINDOW", -timedelta(days=1))
+    one, other = pay(shop, amount="12.00"), pay(shop, amount="30.00")
+    share_id(one, other)
+    rows = [line(payment, ConnectorTxId1="SHARED-1", SettlementTxId=str(at)) for at, payment in enumerate((other, one))]
+    take_in(csv(rows), institute())
+    assert {record.state for record in SettlementRecord.objects.all()} == {"MATCHED"}
+    assert chosen() == [other.pk, one.pk]
+
+
+@pytest.mark.parametrize("record", ["SETTLED", "CHARGEBACK"])
+def test_of_two_payments_with_one_id_no_sum_decides_that_neither_has_or_that_may_be_a_part(
+    shop: Shop, record: str
+) -> None:
+    """A chargeback may be of a part of either."""
+    one, other = pay(shop, amount="12.00"), pay(shop, amount="30.00")
+    share_id(one, other)
+    named = {"ConnectorTxId1": "SHARED-1"}
+    if record == "SETTLED":
+        named |= {"Amount": "42.00", "SettlementAmount": "42.00"}
+    else:
+        named |= {"ReconciliationType": record, "Cashflow": "NEG", "ReasonCode": "000.100.220"}
+    take_in(csv([line(one, **named)]), institute())
+    assert SettlementRecord.objects.get().state == "MULTIPLE_MATCHES"
+
+
 def test_a_chargeback_is_about_a_payment_that_brought_money(shop: Shop) -> None:
     debit = pay(shop)
     refund = payment_of(shop.api.follow(debit.id.hex, "RF", "92.00").id)

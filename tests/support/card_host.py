@@ -38,6 +38,8 @@ AUTHENTICATES = "4000002760003184"
 BEFORE = ("silent_before", "hangs_up_before", "429", "500_before", "503", "401", "redirect")
 AFTER = ("silent_after", "hangs_up_after", "garbled", "html", "huge", "drip", "500_after", "409")
 HANG_S = 30.0
+NO_REFUNDS_OF_RELEASES_SINCE = "2025-03-31"
+"""Version of the API from which on what is let go of an authorization is no refund."""
 _PROOF = "payment_method_options[card][three_d_secure]"
 _SETUP_PROOF = {
     f"{_PROOF}[{name}]"
@@ -75,10 +77,12 @@ class CardApi:
     gone: threading.Event = field(default_factory=threading.Event)
     lock: threading.RLock = field(default_factory=threading.RLock)
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    releases: set[str] = field(default_factory=set)
     vanish: Callable[[], None] = lambda: None
     """From then on nobody listens any more. ``holds_s``: how long it says that an authorization can be captured;
     ``allows_multicapture``: whether cards can be captured in parts; ``advice``: what it says besides the reason of a
-    decline; ``declines``: as DECLINES, of this server alone; ``transaction_link``: Mastercard's, of its charges."""
+    decline; ``declines``: as DECLINES, of this server alone; ``transaction_link``: Mastercard's, of its charges;
+    ``releases``: refunds that it made of what was let go of authorizations, which give nothing back."""
 
     @property
     def url(self) -> str:
@@ -125,9 +129,17 @@ class CardApi:
         return thing
 
     def refunded(self, intent: dict[str, Any]) -> int:
-        """What was given back of an intent: a refund that failed gives nothing back."""
-        refunds = [one for one in self.of("refund") if one["payment_intent"] == intent["id"]]
+        """What was given back of an intent: a refund that failed, or a release, gives nothing back."""
+        refunds = [one for one in self.refunds_made() if one["payment_intent"] == intent["id"]]
         return sum(one["amount"] for one in refunds if one["status"] in ("succeeded", "pending"))
+
+    def refunds_made(self) -> list[dict[str, Any]]:
+        """The refunds that give money back, oldest first."""
+        return [one for one in self.of("refund") if one["id"] not in self.releases]
+
+    def release(self, intent: dict[str, Any], amount: int) -> None:
+        """What versions before NO_REFUNDS_OF_RELEASES_SINCE make of the part of an authorization that is let go."""
+        self.releases.add(self.refund(intent, amount)["id"])
 
     def refund(self, intent: dict[str, Any], amount: int, **more: Any) -> dict[str, Any]:
         """A refund; with ``more`` empty as one is made in the processor's own pages."""
@@ -250,13 +262,18 @@ class CardApi:
             return _refused("charge_already_refunded" if given else "amount_too_large")
         return 200, self.refund(intent, amount, metadata=_metadata(form))
 
-    def act(self, ident: str, verb: str, form: dict[str, str]) -> tuple[int, dict[str, Any]]:
+    def act(
+        self, ident: str, verb: str, form: dict[str, str], *, refunds_releases: bool = True
+    ) -> tuple[int, dict[str, Any]]:
+        """Cancel, capture, confirm or mark. ``refunds_releases``: what is let go becomes a refund."""
         thing = self.things.get(ident)
         if thing is None:
             return _refused("resource_missing", 404)
         if verb == "cancel":
             if thing["status"] in ("succeeded", "canceled"):
                 return _refused("payment_intent_unexpected_state")
+            if refunds_releases and thing.get("latest_charge") and thing["amount_capturable"]:
+                self.release(thing, thing["amount_capturable"])
             thing.update(status="canceled", amount_capturable=0)
         elif verb == "capture":
             if thing["status"] != "requires_capture":
@@ -268,7 +285,10 @@ class CardApi:
             if amount > thing["amount_capturable"]:
                 return _refused("amount_too_large")
             more = form.get("final_capture") == "false" and amount < thing["amount_capturable"]
-            left = thing["amount_capturable"] - amount if more else 0
+            rest = thing["amount_capturable"] - amount
+            left = rest if more else 0
+            if rest and not more and refunds_releases:
+                self.release(thing, rest)
             thing.update(
                 status="requires_capture" if more else "succeeded",
                 amount_capturable=left,
@@ -322,7 +342,9 @@ class CardApi:
         if maker := makers.get(path):
             status, body = maker(call.form)
         elif found := re.fullmatch(r"/v1/(?:payment_intents|setup_intents|charges)/(\w+)(?:/(\w+))?", path):
-            status, body = self.act(found[1], found[2] or "", call.form)
+            version = call.headers.get("stripe-version", "")
+            older = not self.plain and version < NO_REFUNDS_OF_RELEASES_SINCE
+            status, body = self.act(found[1], found[2] or "", call.form, refunds_releases=older)
         else:
             return _refused("url_invalid", 404)
         if key and (status in (200, 402)):

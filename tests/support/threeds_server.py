@@ -32,10 +32,11 @@ SCENARIOS = {
     "0091": "frictionless", "0042": "challenge", "0067": "decoupled refusal", "0026": "method", "0075": "unavailable",
     "0083": "silent", "0109": "malformed", "0117": "erro", "0125": "not enrolled", "0133": "proof missing",
     "0141": "fails once", "0158": "old version", "0166": "html", "0174": "exempted", "0182": "exempted by 2.1",
-    "0190": "slow second", "0208": "data only",
+    "0190": "slow second", "0208": "data only", "0216": "decoupled",
 }  # fmt: skip
 ENDS: dict[str, dict[str, str]] = {
     "decoupled refusal": {"transStatus": "N", "transStatusReason": "25", "eci": "", "authenticationValue": ""},
+    "decoupled": {"transStatus": "D", "eci": "", "authenticationValue": ""},
     "exempted": {"transStatus": "I", "eci": ""},
     "exempted by 2.1": {"transStatus": "N", "transStatusReason": "81", "eci": "06"},
     "data only": {"transStatus": "U", "transStatusReason": "80", "eci": ""},

@@ -220,8 +220,8 @@ FRAUD_LIABILITY_TEXTS: Final[Mapping[FraudLiability, str]] = MappingProxyType(
 """Liability → its sentence. A test asks for every one."""
 
 _PAYOUT_WITHOUT_ANSWER: Final = (
-    "The acquirer did not answer. It cannot be asked by message, and a payout to a card is not taken back: it stays in "
-    "doubt until a person has asked."
+    "The acquirer gave no answer that decides. It cannot be asked by message, and a payout to a card is not taken "
+    "back: it stays in doubt until a person has asked."
 )
 _ASK_ABOUT_PAYOUT: Final = (
     "Do not pay out again: the money may have arrived. Ask the acquirer, and have its answer entered on the payment's "

@@ -222,7 +222,7 @@ def _list_state_events(keys: Sequence[UUID], by_key: Mapping[UUID, Payment]) -> 
         payment = by_key[row.payment_id]
         words, tone = _EVENTS[row.event]
         if row.event == LifecycleEvent.LOSE and is_card_payout(payment):
-            words = "no answer: in doubt until a person has asked the acquirer"
+            words = "no answer that decides: in doubt until a person has asked the acquirer"
         if row.event == LifecycleEvent.SUSPEND and is_locally_queued(payment):
             words = "waits for its bank or acquirer"
         lines = [f"{row.result_code} {describe_result(row.result_code)}"] if row.result_code else []

@@ -45,6 +45,10 @@ _AUTHENTICATION_IND = publish_values(
     value_list(*_INDICATORS, also=("DELAYED_SHIPMENT",)), *_INDICATORS, taken_too="DELAYED_SHIPMENT is taken, too."
 )
 _TRANSACTION_ID = AN(36, 36, words="36 chars").eg("c5b808e7-1de1-4069-a17b-f70d3b3b1645")
+_STATUS = publish_values(
+    one_of("Y", "A", "U", "N", also=("I",), words="one of Y, A, U, N"), "Y", "A", "U", "N", "I",
+    taken_too="I is taken, too: the issuer accepted an exemption, or data were only shared.",
+)  # fmt: skip
 _VERSION = literal(
     "form 1.x.y or 2.x.y, for example 2.1.0 or 2.2.0", r"[12]\.[0-9]{1,3}\.[0-9]{1,3}",
     expects="must have the form 1.x.y or 2.x.y", example="2.2.0", bad="2.2",
@@ -103,7 +107,7 @@ PROOF = structure(
     ("eci", number_between(1, 8, words="N2, 01 to 08", width=2).eg("05"), C),
     ("verificationId", AN(28, 28, words="28 chars (CAVV or AAV)").eg("AAACAgSRBklmQCFgMpEGAAAAAAA="), C,
      {"echo": Echo.PROOF}),
-    ("authenticationStatus", one_of("Y", "A", "U", "N", words="one of Y, A, U, N"), C),
+    ("authenticationStatus", _STATUS, C),
     ("dsTransactionId", _TRANSACTION_ID, O, "The directory server's id."),
     ("acsTransactionId", _TRANSACTION_ID, O, "The access control server's id."),
     ("challengeMandatedIndicator", one_of("Y", "N"), O),

@@ -18,6 +18,17 @@ from gateway.core.secret import Secret
 
 CARD_API_URL: Final = "https://api.stripe.com"
 CARD_API_VERSION: Final = "2025-02-24.acacia"
+NO_REFUNDS_OF_RELEASES_SINCE: Final = "2025-03-31"
+"""From this version of the API on, what is let go of an authorization (the rest after a capture, or all of it) is no
+refund there. Source: the processor's changelog,
+https://docs.stripe.com/changelog/basil/2025-03-31/remove-refund-from-partial-capture-and-payment-cancellation-flow."""
+DEFAULT_3DS_VERSION: Final = "2.2.0"
+EARLIEST_3DS_VERSION: Final = "1.0.2"
+_3DS_VERSIONS: Final = frozenset({EARLIEST_3DS_VERSION, "2.1.0", DEFAULT_3DS_VERSION})
+_LATER_3DS_VERSIONS: Final = frozenset({"2.3.0", "2.3.1"})
+LATER_3DS_VERSIONS_SINCE: Final = "2026-01-28"
+"""The version of the API that knows _LATER_3DS_VERSIONS. Source: the processor's changelog,
+https://docs.stripe.com/changelog/clover/2026-01-28/3d-secure-version-support.md."""
 FULL_PROFILE: Final = "full"
 CORE_PROFILE: Final = "core"
 MULTICAPTURE_IF_AVAILABLE: Final = "if_available"
@@ -127,6 +138,27 @@ def parse_card_api_setup(account: ConnectorAccount) -> CardApiSetup:
         version=given.get("api_version", CARD_API_VERSION),
         key=key,
     )
+
+
+def makes_refunds_of_releases(account: ConnectorAccount) -> bool:
+    """Whether the processor makes a refund of what the account lets go of an authorization, by the API's version."""
+    return _read_version_day(account) < NO_REFUNDS_OF_RELEASES_SINCE
+
+
+def choose_3ds_version(account: ConnectorAccount, version: str) -> str:
+    """The version of 3-D Secure that is named for a proof of ``version``: itself, or the nearest usual one where the
+    API's version has no such value and would refuse the payment."""
+    known = _3DS_VERSIONS
+    if _read_version_day(account) >= LATER_3DS_VERSIONS_SINCE:
+        known |= _LATER_3DS_VERSIONS
+    if version in known:
+        return version
+    return EARLIEST_3DS_VERSION if version.startswith("1.") else DEFAULT_3DS_VERSION
+
+
+def _read_version_day(account: ConnectorAccount) -> str:
+    """The day of the API's version, as yyyy-MM-dd."""
+    return (account.settings.get("api_version") or CARD_API_VERSION)[: len("yyyy-MM-dd")]
 
 
 def check_card_api_settings(given: Mapping[str, str]) -> tuple[tuple[str, str], ...]:

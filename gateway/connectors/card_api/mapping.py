@@ -20,6 +20,7 @@ from gateway.connectors.acquirer_message import (
     resolve_initial_reference,
 )
 from gateway.connectors.card_api import result_mapping
+from gateway.connectors.card_api.account import DEFAULT_3DS_VERSION, choose_3ds_version
 from gateway.connectors.card_api.transport import FormFields
 from gateway.connectors.means import Card
 from gateway.connectors.point_of_service import PointOfService
@@ -257,11 +258,14 @@ _PROOF: Final[Mapping[str, str]] = {
     "threeDSecure.eci": "electronic_commerce_indicator",
     "threeDSecure.authenticationStatus": "ares_trans_status",
 }
+_SENT_VALUES: Final[Mapping[str, frozenset[str]]] = {
+    "electronic_commerce_indicator": frozenset({"01", "02", "05", "06", "07"}),
+    "ares_trans_status": frozenset({"I"}),
+}
+"""Optional fields that are left out with any other value: an ECI that the processor does not know (Mastercard's 04,
+data shared only) would have the payment refused; and ares_trans_status is that of the first answer, which after a
+challenge was C. Of I there is no challenge."""
 _PROVED: Final = "payment_method_options[card][three_d_secure]"
-ACCEPTED_ECI: Final = frozenset({"01", "02", "05", "06", "07"})
-"""Values of electronic_commerce_indicator. Another (Mastercard's 04, data shared only) would have the payment refused,
-and the field is optional."""
-DEFAULT_3DS_VERSION: Final = "2.2.0"
 
 
 def _authentication_fields(request: AcquirerRequest) -> Iterator[tuple[str, str | Secret]]:
@@ -269,10 +273,11 @@ def _authentication_fields(request: AcquirerRequest) -> Iterator[tuple[str, str 
     sent = request.parameters
     if request.cryptogram is None or "threeDSecure.dsTransactionId" not in sent:
         return
-    whole = {"threeDSecure.version": DEFAULT_3DS_VERSION, **sent}
+    version = choose_3ds_version(request.account, sent.get("threeDSecure.version") or DEFAULT_3DS_VERSION)
+    whole = {**sent, "threeDSecure.version": version}
     for name, theirs in _PROOF.items():
         value = whole.get(name)
-        if value and (theirs != "electronic_commerce_indicator" or value in ACCEPTED_ECI):
+        if value and value in _SENT_VALUES.get(theirs, {value}):
             yield f"{_PROVED}[{theirs}]", value
     yield f"{_PROVED}[cryptogram]", request.cryptogram
 
@@ -375,6 +380,16 @@ def is_multicapture_available(intent: Mapping[str, Any]) -> bool:
     charge = _nested_object(intent, "latest_charge")
     card = _nested_object(_nested_object(charge, "payment_method_details"), "card")
     return _text_member(_nested_object(card, "multicapture"), "status") == "available"
+
+
+def read_released_units(intent: Mapping[str, Any]) -> int:
+    """What of an intent's authorization was let go, in the processor's minor unit: neither taken nor held any more. 0
+    where the intent does not say."""
+    amounts = [intent.get(name) for name in ("amount", "amount_received", "amount_capturable")]
+    whole, received, capturable = (units if type(units) is int else None for units in amounts)
+    if whole is None or received is None or capturable is None:
+        return 0
+    return max(whole - received - capturable, 0)
 
 
 def read_mark(resource: Mapping[str, Any], name: str) -> str:

@@ -51,10 +51,7 @@ def reply_from_answer(
     if not code.strip():
         raise OutcomeUnknownError("the host's answer has no response code", sent, connector_tx_id=own)
     known_already = repeat and code == response_codes.DUPLICATE_MESSAGE and asked.terminal.duplicates_done
-    if not known_already and (
-        code in response_codes.UNCLEAR_CODES
-        or (MESSAGE_KINDS[asked.kind].advice and code in response_codes.REPEAT_CODES)
-    ):
+    if not known_already and _is_no_verdict(asked, code):
         raise OutcomeUnknownError(f"the host answered {code}: no verdict", sent, connector_tx_id=own)
     gives = not asked.own.amount or asked.kind in response_codes.CREDITING_TYPES
     checked = code == response_codes.NO_REASON_TO_DECLINE and gives
@@ -88,6 +85,16 @@ def reply_from_answer(
         retryable_elsewhere=not grants and code in response_codes.RETRYABLE_CODES,
         reopens_authorization=reopens,
     )
+
+
+def _is_no_verdict(asked: IsoRequest, code: str) -> bool:
+    """Whether a DE39 leaves open what became of the message."""
+    if MESSAGE_KINDS[asked.kind].advice and code in response_codes.REPEAT_CODES:
+        return True
+    if asked.kind in response_codes.CREDITING_TYPES:
+        undecided = response_codes.UNDECIDED_CREDIT_CODES - asked.terminal.credit_declines
+        return code in response_codes.UNCLEAR_CODES | undecided
+    return code in response_codes.UNCLEAR_CODES
 
 
 def prepare_late_reply(
@@ -154,6 +161,9 @@ def reply_from_reversal(asked: IsoRequest, answer: Mapping[str, str], sent: Mapp
         why = f"the host does not know the message: {code}; it may still be under way"
         raise NotFoundYetError(why, sent, connector_tx_id=asked.own.text())
     known_already = code == response_codes.DUPLICATE_MESSAGE and asked.terminal.duplicates_done
+    if asked.own.auth and response_codes.is_already_reversed(code, asked.request.network_brand):
+        # Of an approval that came late, the reversal before it was done, too: the host repeats none.
+        known_already |= any(one.get("39") == "00" for one in asked.request.earlier_void_answers)
     if code not in response_codes.REVERSAL_DONE_CODES and not known_already:
         raise OutcomeUnknownError(f"the host did not take it back: {code or 'no response code'}", sent)
     return AcquirerReply(

@@ -31,14 +31,24 @@ UNCLEAR_CODES: Final = frozenset({"09", "68", "94"})
 """In progress, answer came too late, duplicate: not conclusive. The payment is in doubt, and is voided; a
 payout to a card waits for a person."""
 RETRYABLE_CODES: Final = frozenset({"90", "91", "92"})
-"""Cut-off in process, issuer or switch inoperative, no route to the issuer: neither judged nor booked. 96 (system
-malfunction) and 06 (error) are not among them: a host that failed half-way may have asked the issuer."""
+"""Cut-off in process, issuer or switch inoperative, no route to the issuer: a payment that takes money was neither
+judged nor booked. 96 (system malfunction) and 06 (error) are not among them: a host that failed half-way may have asked
+the issuer."""
+UNDECIDED_CREDIT_CODES: Final = frozenset({"06", "20", "22", "90", "91", "96"})
+"""Error, invalid response, suspected malfunction, cut-off, issuer or switch inoperative, system malfunction: of money
+that is given (CREDITING_TYPES) no verdict, unless the account's ``credit_declines`` says so. Whoever answers may have
+handed it on, and no network takes back by itself what it has given. 92 is not among them: there was no way to hand it
+on. Source: docs/decisions/0138."""
 NOT_FOUND_CODES: Final = frozenset({"25", "76"})
 """No such record, no such message: nothing of what is still under way to the host."""
 REVERSAL_DONE_CODES: Final = NOT_FOUND_CODES | {"00"}
 """Answers to a reversal that prove nothing is booked, once what it reverses can no longer arrive. Not 94, where the
 account does not say otherwise (duplicate: the host knows the reversal, and may have refused it), and not 21 (no action
 taken), which also says that something could not be backed out."""
+ALREADY_REVERSED_CODES: Final = frozenset({"21", DUPLICATE_MESSAGE})
+"""No action taken, duplicate: to the reversal of an approval, that there is nothing left to reverse, where the host has
+answered 00 to an earlier one. Without that they are no proof. At Visa ALREADY_REVERSED_AT_VISA, too."""
+ALREADY_REVERSED_AT_VISA: Final = "79"
 REPEAT_CODES: Final = frozenset({"06", "19", "22", "28", "90", "91", "92", "95", "96"})
 """An advice or reversal was not accepted now: not conclusive, so it is repeated."""
 
@@ -272,6 +282,11 @@ def map_declined_code(code: str, brand: str, country: str = "") -> str:
     if of_brand and country and country not in _ONLY_IN.get((brand, code), (country,)):
         of_brand = None
     return of_brand or RESULT_BY_DE39.get(code, UNKNOWN_DECLINE)
+
+
+def is_already_reversed(code: str, brand: str) -> bool:
+    """Whether a DE39 to a reversal says that there is nothing left to reverse, of what the host has reversed before."""
+    return code in ALREADY_REVERSED_CODES or (code == ALREADY_REVERSED_AT_VISA and brand in _VISA_BRANDS)
 
 
 def map_avs_letter(letter: str, brand: str) -> str:

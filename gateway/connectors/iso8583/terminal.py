@@ -14,6 +14,7 @@ from django.conf import settings
 
 from gateway.connectors.iso8583.codec import LENGTH_HEADERS, MessageCodec
 from gateway.connectors.iso8583.field_formats import FIELD_FORMATS_PATTERN, build_field_spec
+from gateway.connectors.iso8583.response_codes import UNDECIDED_CREDIT_CODES
 from gateway.connectors.port import ConnectorAccount, ConnectorSetting
 from gateway.core.secret import Secret
 
@@ -23,6 +24,7 @@ RENEWALS_TOGETHER, RENEWALS_APART = "one", "two"
 DAYS_OF_HOURS, CALENDAR_DAYS = "hours", "calendar"
 REVERSED_WHOLE, REVERSED_ALONE = "whole", "alone"
 _ON_OFF: Final = "on|off"
+_CREDIT_CODE: Final = f"(?:{'|'.join(sorted(UNDECIDED_CREDIT_CODES))})"
 _PEM_KEY: Final = (
     r"\s*-----BEGIN (?P<kind>(?:EC |RSA )?PRIVATE KEY)-----[A-Za-z0-9+/=\s]{1,16000}-----END (?P=kind)-----\s*"
 )
@@ -163,6 +165,12 @@ ISO8583_SETTINGS: Final = (
         default=DUPLICATE_UNCLEAR,
     ),
     ConnectorSetting(
+        name="credit_declines",
+        about="answers (DE39) to a refund, credit or payout that mean that it was certainly not booked",
+        pattern=f"(?:{_CREDIT_CODE}(?: {_CREDIT_CODE}){{0,{len(UNDECIDED_CREDIT_CODES) - 1}}})?",
+        allowed=f"of {', '.join(sorted(UNDECIDED_CREDIT_CODES))}, separated by spaces, or nothing",
+    ),
+    ConnectorSetting(
         name="renewals",
         about="how the host holds a renewed authorization: as one amount with its renewal, or as two",
         pattern=f"{RENEWALS_TOGETHER}|{RENEWALS_APART}",
@@ -262,6 +270,7 @@ class Terminal:
     tls_key: Secret | None = field(default=None, compare=False)
     batch_at: time = field(default=time(22, 30), compare=False)
     duplicates_done: bool = field(default=False, compare=False)
+    credit_declines: frozenset[str] = field(default=frozenset(), compare=False)
     renewals_apart: bool = field(default=False, compare=False)
     captures_reversed_alone: bool = field(default=False, compare=False)
 
@@ -328,6 +337,7 @@ def parse_terminal(account: ConnectorAccount) -> Terminal:
         key_digest=hashlib.sha256(key.reveal().encode()).hexdigest() if key is not None else "",
         batch_at=_parse_time(given["batch_at"]),
         duplicates_done=given["duplicate"] == DUPLICATE_DONE,
+        credit_declines=frozenset(given["credit_declines"].split()),
         renewals_apart=given["renewals"] == RENEWALS_APART,
         captures_reversed_alone=given["reversed_captures"] == REVERSED_ALONE,
     )

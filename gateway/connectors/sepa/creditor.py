@@ -76,7 +76,8 @@ SEPA_SETTINGS: Final[tuple[ConnectorSetting, ...]] = (
     ),
     ConnectorSetting(
         name="leadDays",
-        about="TARGET days between the file and the day of collection.",
+        about="TARGET days between the file and the day of collection. More than 9 may be more than 14 calendar days, "
+        "before which a bank passes no collection on: ask whether yours takes it.",
         pattern=r"[1-9]|1[0-4]",
         allowed="1 to 14",
         default="1",

@@ -128,4 +128,4 @@ class KeyedCards:
 
 
 def books_of(api: CardApi) -> CardBooks:
-    return CardBooks(intents=api.of("payment_intent"), refunds=api.of("refund"))
+    return CardBooks(intents=api.of("payment_intent"), refunds=api.refunds_made())

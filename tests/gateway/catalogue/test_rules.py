@@ -246,6 +246,7 @@ def form_of(name: str) -> Format:
         ("cart.items[n].recipient.country", ["DE", "276"], ["DEU", "de"]),
         ("threeDSecure.version", ["1.0.2", "2.2.0"], ["2.2", "3.0.0"]),
         ("threeDSecure.authenticationInd", ["_DELAYED_SHIPMENT", "DELAYED_SHIPMENT"], ["DELAYED"]),
+        ("threeDSecure.authenticationStatus", ["Y", "A", "U", "N", "I"], ["C", "D", "i", "YY"]),
         ("recurringMigration.amount", ["12345678.00", "1"], ["123456789", "1.0"]),
         ("giftCard.type", ["SEASONS_GREETINGS"], ["EASTER_MONDAY"]),
         (

@@ -555,6 +555,20 @@ def test_what_the_processor_says_of_a_dispute_moves_its_case(
         assert cases.expire_overdue_cases() == 0
 
 
+def test_a_dispute_that_is_lost_after_its_money_came_back_waits_for_a_person(
+    card_shop: Shop, processor: CardApi, sender: Sender
+) -> None:
+    """Its reversal is recorded here, and no second chargeback is: whether the money went again nobody says."""
+    dispute = processor.dispute(intent_of(processor, pay(card_shop)), 9_200, "fraudulent", "")
+    for state in ("needs_response", "won"):
+        dispute["status"] = state
+        assert sender.tell("charge.dispute.updated", dispute["id"]).state == State.DONE
+    dispute["status"] = "lost"
+    told = sender.tell("charge.dispute.closed", dispute["id"])
+    assert (told.state, "now it is lost" in told.why) == (State.FLAGGED, True)
+    assert [one.payment_type for one in Payment.objects.order_by("id")] == ["DB", "CB", "CR"]
+
+
 def test_a_case_that_was_accepted_is_not_lost_once_more(card_shop: Shop, processor: CardApi, sender: Sender) -> None:
     dispute = processor.dispute(intent_of(processor, pay(card_shop)), 9_200, "fraudulent", "needs_response")
     sender.tell("charge.dispute.created", dispute["id"])

@@ -16,6 +16,7 @@ from gateway.payments.points_of_service import find_point_of_service
 from gateway.threeds.server_setup import set_server_secret
 from tests.gateway.threeds_protocol.test_messages import SDK
 from tests.support.client import Answer, Api
+from tests.support.clock import pass_time
 from tests.support.fixtures import Shop
 from tests.support.stub import StubProcess, account_at_stub
 from tests.support.threeds import BROWSER, Shopper, buy, fields, way_back
@@ -356,6 +357,24 @@ def test_without_an_authentication_the_channel_declines(
     answer = pay(api, scenario)
     assert (answer.status, answer.code) == (400, code)
     assert acquirer.entries(kind="request") == []
+
+
+@pytest.mark.parametrize(
+    ("ended", "code"), [("Y", PAID), ("N", "100.380.401"), ("", "100.380.501")], ids=["passed", "failed", "nothing"]
+)
+def test_a_decoupled_result_whose_report_was_lost_is_asked_for_at_the_deadline(
+    api: Api, fake: FakeThreeDSServer, ended: str, code: str
+) -> None:
+    """Nobody comes back for whom it would be asked for."""
+    answer = pay(api, "decoupled", **{"threeDSecure.decoupled": "true"})
+    assert answer.code == PENDING
+    if ended:
+        result(fake, transStatus=ended)
+    asked = len(fake.calls("/v1/results"))
+    pass_time(api, minutes=59)
+    assert (api.read(answer.id).code, len(fake.calls("/v1/results"))) == (PENDING, asked)
+    pass_time(api, minutes=2)
+    assert (api.read(answer.id).code, len(fake.calls("/v1/results"))) == (code, asked + 1)
 
 
 def test_a_call_that_failed_is_made_once_more_under_the_same_key(api: Api, fake: FakeThreeDSServer) -> None:

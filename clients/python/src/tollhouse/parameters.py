@@ -543,7 +543,7 @@ class ThreeDSecureParameters(TypedDict, total=False):
     disable: bool
     eci: str
     verificationId: str
-    authenticationStatus: Literal["Y", "A", "U", "N"]
+    authenticationStatus: Literal["Y", "A", "U", "N", "I"]
     dsTransactionId: str
     acsTransactionId: str
     challengeMandatedIndicator: Literal["Y", "N"]

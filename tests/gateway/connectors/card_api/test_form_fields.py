@@ -11,7 +11,7 @@ import pytest
 from gateway.connectors.card_api import mapping
 from gateway.connectors.card_api.operation import CardApiOperation, reply_from_failure
 from gateway.connectors.card_api.transport import CallVerdict, CardApiResponse
-from gateway.connectors.port import AcquirerReply, OutcomeUnknownError
+from gateway.connectors.port import AcquirerReply, ConnectorAccount, OutcomeUnknownError
 from gateway.core.secret import Secret
 from tests.gateway.connectors.card_api.asking import PAYMENT, asked
 from tests.gateway.connectors.card_api.scripted import operation_of
@@ -105,11 +105,37 @@ def test_a_shopper_who_pays_names_no_reference_of_the_schemes() -> None:
         assert "off_session" not in sent
 
 
-@pytest.mark.parametrize(("version", "sent"), [(None, "2.2.0"), ("2.1.0", "2.1.0"), ("2.3.1", "2.3.1")])
-def test_a_proof_has_its_own_version_or_the_usual_one(version: str | None, sent: str) -> None:
+@pytest.mark.parametrize(
+    ("version", "api_version", "sent"),
+    [
+        (None, "", "2.2.0"),
+        ("1.0.2", "", "1.0.2"),
+        ("1.0.3", "", "1.0.2"),
+        ("2.1.0", "", "2.1.0"),
+        ("2.2.1", "", "2.2.0"),
+        ("2.3.1", "", "2.2.0"),
+        ("2.3.1", "2025-12-15.clover", "2.2.0"),
+        ("2.3.1", "2026-01-28.clover", "2.3.1"),
+        ("2.3.0", "2026-06-24.dahlia", "2.3.0"),
+        ("2.3.2", "2026-06-24.dahlia", "2.2.0"),
+    ],
+)
+def test_a_proof_has_its_own_version_or_one_that_the_api_knows(
+    version: str | None, api_version: str, sent: str
+) -> None:
+    """One that it does not know would have the payment refused, after the shopper's challenge."""
     proof = PROOF | ({"threeDSecure.version": version} if version else {})
-    found = form(parameters=proof, cryptogram=Secret("AAACAgSRBklmQCFgMpEGAAAAAAA="))
+    account = ConnectorAccount(settings={"api_version": api_version} if api_version else {})
+    found = form(parameters=proof, cryptogram=Secret("AAACAgSRBklmQCFgMpEGAAAAAAA="), account=account)
     assert found[f"{OPTIONS}[three_d_secure][version]"] == sent
+
+
+@pytest.mark.parametrize(("status", "sent"), [("Y", None), ("A", None), ("I", "I"), (None, None)])
+def test_the_status_of_the_first_answer_is_told_where_it_is_known(status: str | None, sent: str | None) -> None:
+    """Y may be the end of a challenge, whose first answer was C."""
+    proof = PROOF | ({"threeDSecure.authenticationStatus": status} if status else {})
+    found = form(parameters=proof, cryptogram=Secret("AAACAgSRBklmQCFgMpEGAAAAAAA="))
+    assert found.get(f"{OPTIONS}[three_d_secure][ares_trans_status]") == sent
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,7 @@ def test_without_multicapture_the_rest_is_let_go_and_a_second_capture_is_refused
     rest = follow(card_shop, held.id, "RV")
     assert (rest.code, rest.body["amount"]) == (SUCCESS, "52.00")
     assert processor.of("payment_intent")[0]["amount_received"] == 4000
-    assert not processor.of("refund")
+    assert not processor.refunds_made()
 
 
 def test_with_multicapture_an_authorization_is_captured_in_parts_and_the_rest_let_go(
@@ -162,7 +162,7 @@ def test_what_was_captured_over_there_is_not_said_to_be_given_up(card_shop: Shop
     answer = follow(card_shop, held.id, "RV")
     assert (answer.status, answer.code) == (400, "700.400.300")
     assert (intent["status"], intent["amount_received"]) == ("succeeded", 9200)
-    assert not processor.of("refund")
+    assert not processor.refunds_made()
 
 
 def test_a_debit_is_refunded_in_parts_and_reversed(card_shop: Shop, processor: CardApi) -> None:
@@ -173,7 +173,7 @@ def test_a_debit_is_refunded_in_parts_and_reversed(card_shop: Shop, processor: C
         assert row(refund).connector_tx_id.startswith("re_")
     assert follow(card_shop, paid.id, "RF", "51.00").code == "700.400.200"
     assert follow(card_shop, paid.id, "RV").code == SUCCESS
-    assert [one["amount"] for one in processor.of("refund")] == [3000, 1200, 5000]
+    assert [one["amount"] for one in processor.refunds_made()] == [3000, 1200, 5000]
     agree(processor)
 
 
@@ -473,7 +473,7 @@ def test_a_follow_up_without_an_answer_is_found_or_was_never_there(
     (intent,) = processor.of("payment_intent")
     assert {
         "CP": intent["amount_received"] == 4000,
-        "RF": sum(one["amount"] for one in processor.of("refund")) == 4000,
+        "RF": sum(one["amount"] for one in processor.refunds_made()) == 4000,
         "RV": intent["status"] == "canceled",
     }[kind] is arrived
     if not arrived:
@@ -500,7 +500,7 @@ def test_a_rule_set_that_refuses_an_approval_has_it_taken_back(card_shop: Shop, 
     for _ in range(2):
         assert connector.void(recovery.build_inquiry(paid, connector)).code == REVERSED
     assert [processor.stands(one.pk.hex) for one in (payment, paid)] == [0, 0]
-    assert len(processor.of("refund")) == 1
+    assert len(processor.refunds_made()) == 1
 
 
 # --- secrets and set-up -------------------------------------------------------------------------------------------

@@ -106,9 +106,15 @@ def tables() -> dict[str, str]:
             ),
         ),
         "codes": table(
-            ("DE39", "result code", "what it says", "another acquirer may be asked"),
+            ("DE39", "result code", "what it says", "another acquirer may be asked", "to RF and CD"),
             *(
-                (code, found, RESULT_CODES[found].description, "yes" if code in response_codes.RETRYABLE_CODES else "")
+                (
+                    code,
+                    found,
+                    RESULT_CODES[found].description,
+                    "yes" if code in response_codes.RETRYABLE_CODES else "",
+                    "no verdict" if code in response_codes.UNDECIDED_CREDIT_CODES else "",
+                )
                 for code, found in response_codes.RESULT_BY_DE39.items()
             ),
         ),

@@ -94,6 +94,23 @@ def test_a_late_answer_to_a_payout_decides_it(committed: Shop, host: IsoHost, de
     assert late_exchange(paid).received["39"] == de39
 
 
+@pytest.mark.parametrize("de39", ["91", "96", "68"])
+def test_a_late_answer_that_decides_nothing_leaves_a_payout_to_the_person(
+    committed: Shop, host: IsoHost, de39: str
+) -> None:
+    """The issuer did not answer: whether it has paid is as open as after silence."""
+    host.next("0200", "held", de39=de39)
+    paid = pay(committed, "CD", **PAYOUT)
+    recover_after(120)
+    host.release()
+    pay(committed)  # what the link says after this, it has read before
+    until_none_waits()
+    assert status(paid)[0] == "IN_DOUBT"
+    assert not AcquirerExchange.objects.filter(payment=paid, kind__in=("late", "denied")).exists()
+    call_command("decide_payout", paid, "--not-paid")
+    assert status(paid) == ("DECLINED", REVERSED)
+
+
 def test_a_payout_that_a_person_called_not_paid_is_paid_when_its_approval_comes(committed: Shop, host: IsoHost) -> None:
     host.next("0200", "held")
     paid = pay(committed, "CD", **PAYOUT)
@@ -321,6 +338,23 @@ def test_a_late_approval_that_the_rule_set_refuses_is_taken_back(committed: Shop
     (void,) = host.seen("0420")
     assert (void["38"], void["39"]) == (host.of(paid).answer["38"], "34")
     assert "reversed" in committed.api.read(paid).body["resultDetails"]["RiskReason"]
+
+
+@pytest.mark.parametrize("de39", ["94", "21", "79"])
+def test_the_void_of_a_late_approval_ends_where_the_host_has_reversed_it_before(
+    committed: Shop, host: IsoHost, de39: str
+) -> None:
+    """It said 00 to the first reversal, which knew no approval, and says of the second that there is nothing left."""
+    host.next("0200", "held")
+    paid = pay(committed)
+    recover_after(120)
+    assert status(paid) == ("DECLINED", REVERSED)
+    host.next("0420", de39=de39)
+    host.release()
+    until_taken(host, paid)
+    recover_after(120)
+    assert (status(paid), OpenPayment.objects.exists()) == (("DECLINED", REVERSED), False)
+    assert len(host.seen("0420")) == 2
 
 
 @pytest.mark.parametrize("de39", ["00", "21", "05"])

@@ -88,8 +88,8 @@ def written(asked: AcquirerRequest, terminal: Terminal = TERMINAL, *, void: bool
     return build_iso_message(build_iso_request(asked, terminal, void=void))
 
 
-def answer(asked: AcquirerRequest, repeat: bool = False, **changes: str | None) -> Any:
-    put = build_iso_request(asked, TERMINAL)
+def answer(asked: AcquirerRequest, repeat: bool = False, terminal: Terminal = TERMINAL, **changes: str | None) -> Any:
+    put = build_iso_request(asked, terminal)
     told = {"t": "0210", "39": "00", "38": "A1B2C3", "4": build_iso_message(put)["4"]}
     told |= {name.removeprefix("de"): value for name, value in changes.items()}  # type: ignore[misc]
     return reply_from_answer(put, {name: value for name, value in told.items() if value is not None}, {}, repeat=repeat)
@@ -351,6 +351,41 @@ def test_every_response_code_has_a_defined_answer(code: str) -> None:
     assert found.retryable_elsewhere is (code in {"90", "91", "92"})
 
 
+@pytest.mark.parametrize("code", [f"{number:02}" for number in range(100)])
+@pytest.mark.parametrize("kind", ["CD", "RF"])
+def test_every_answer_to_a_credit_that_leaves_it_open_is_none(kind: str, code: str) -> None:
+    """Whoever answers may have handed it on: only what the issuer, or a host without a way to it, says is a decline."""
+    asked = request(kind)
+    open_ones = response_codes.UNCLEAR_CODES | {"06", "20", "22", "90", "91", "96"}
+    try:
+        found = answer(asked, de39=code, de4="000000000500" if code == "10" else "000000001000")
+    except OutcomeUnknownError:
+        assert code in open_ones or (kind, code) == ("RF", "10")
+        return
+    assert code not in open_ones
+    assert found.retryable_elsewhere is (code == "92")
+
+
+def test_an_account_may_say_which_answers_decline_a_credit() -> None:
+    sure = parse_terminal(ConnectorAccount(merchant="M-1", settings=HOST | {"credit_declines": "91 96"}))
+    found = {code: answer(request("CD"), terminal=sure, de39=code) for code in ("91", "96")}
+    assert {code: (one.code, one.retryable_elsewhere) for code, one in found.items()} == {
+        "91": ("900.100.201", True), "96": ("900.100.200", False),
+    }  # fmt: skip
+    for code in ("06", "90", "94"):
+        with pytest.raises(OutcomeUnknownError, match="no verdict"):
+            answer(request("CD"), terminal=sure, de39=code)
+
+
+@pytest.mark.parametrize(
+    ("codes", "fits"),
+    [("", True), ("91", True), ("90 91 96", True), ("05", False), ("92", False), ("91  96", False), ("91 ", False)],
+)
+def test_only_answers_that_leave_a_credit_open_can_be_said_to_decline_it(codes: str, fits: bool) -> None:
+    (setting,) = [one for one in ISO8583_SETTINGS if one.name == "credit_declines"]
+    assert (re.fullmatch(setting.pattern, codes) is not None) is fits
+
+
 def test_a_soft_decline_is_told_by_the_brand() -> None:
     """65 asks Mastercard's cardholders to authenticate, and is a limit elsewhere."""
     assert answer(request(brand="MASTER"), de39="65").code == "300.100.100"
@@ -520,6 +555,31 @@ def test_a_late_decline_means_what_it_means_in_time(country: str, code: str) -> 
     taken: list[AcquirerReply] = []
     prepare_late_reply(asked, {}, taken.append).take(said)
     assert [reply.code for reply in (*taken, reply_from_answer(asked, said, {}))] == [code, code]
+
+
+@pytest.mark.parametrize(
+    ("code", "brand", "before", "auth", "done"),
+    [
+        *((code, "VISA", "00", "A1", True) for code in ("21", "94", "79")),
+        ("79", "MASTER", "00", "A1", False),
+        ("05", "VISA", "00", "A1", False),
+        *((code, "VISA", before, "A1", False) for code in ("21", "94", "79") for before in ("", "25", "76")),
+        ("94", "VISA", "00", "", False),
+    ],
+)
+def test_a_second_reversal_is_done_where_the_host_has_reversed_before(
+    code: str, brand: str, before: str, auth: str, done: bool
+) -> None:
+    """Of an approval that came late. A host that knew of no such message before may have booked it since."""
+    known = replace(build_iso_request(request(), TERMINAL).own, auth=auth).text()
+    answered = [{"39": before}] if before else []
+    asked = request(brand=brand, known_transaction_id=known, earlier_void_answers=answered)
+    put, told = build_iso_request(asked, TERMINAL, void=True), {"t": "0430", "39": code}
+    if done:
+        assert reply_from_reversal(put, told, {}).code == "900.100.301"
+        return
+    with pytest.raises(OutcomeUnknownError):
+        reply_from_reversal(put, told, {})
 
 
 @pytest.mark.parametrize("code", ["05", "12", "21", "68", "91", "96", ""])

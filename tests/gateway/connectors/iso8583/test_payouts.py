@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
@@ -13,26 +14,54 @@ from gateway.access import audit_log
 from gateway.backoffice.payments.timeline import build_payment_story
 from gateway.connectors.port import AcquirerReply
 from gateway.core import clock
-from gateway.models import AcquirerExchange, AuditEntry, Notification, OpenPayment, Payment, Role, Status
+from gateway.models import (
+    AcquirerAccount,
+    AcquirerExchange,
+    AuditEntry,
+    Notification,
+    OpenPayment,
+    Payment,
+    Role,
+    RoutingRule,
+    RoutingTarget,
+    Status,
+)
 from gateway.payments import store
 from gateway.payments.outcomes import Approved, Declined
 from gateway.payments.payout_decisions import PayoutNotDecidableError, decide_payout
 from gateway.payments.process import complete_unless_recovered
 from gateway.payments.states import PaymentTransitionError
 from tests.support.fixtures import Shop
-from tests.support.iso_host import IsoHost, account_at_host
+from tests.support.iso_host import IsoHost, account_at_host, settings_for
 from tests.support.office import person, signed_in
 from tests.support.recovery import recover_after
 
 OK = "000.100.112"
 SENT = {"transactionBai": "AA", "recipient__country": "DEU", "sender__name": "Example Shop"}
 DAY = 24 * 3600
+OPEN_CODES = ("06", "20", "22", "90", "91", "96")
+"""Answers after which nobody knows what the one behind has done with money that was to be given."""
 
 
 @pytest.fixture
 def host(iso_host: IsoHost, shop: Shop) -> IsoHost:
     account_at_host(shop.channel, iso_host)
     return iso_host
+
+
+@pytest.fixture
+def second_host(shop: Shop, host: IsoHost) -> Iterator[IsoHost]:
+    """The host of another account, to which a payment goes on."""
+    other = IsoHost()
+    first = AcquirerAccount.objects.get(channel=shop.channel)
+    second = AcquirerAccount.objects.create(
+        channel=shop.channel, connector="iso8583", acquirer_merchant_id="MERCHANT-2", settings=settings_for(other)
+    )
+    rule = RoutingRule.objects.create(channel=shop.channel, name="all")
+    for position, account in enumerate((first, second)):
+        RoutingTarget.objects.create(rule=rule, account=account, weight=1 - position, position=position)
+    yield other
+    other.stop()
 
 
 def pay_out(shop: Shop, transfer: str = "PAYMENT", kind: str = "CD") -> str:
@@ -207,3 +236,90 @@ def test_a_payout_that_waits_for_a_person_hides_no_other_payment_in_doubt(shop: 
     found = metrics.count_open_payments()
     assert (found.undecided, found.by_status["IN_DOUBT"]) == (1, 2)
     assert found.oldest_in_doubt_s > 0
+
+
+@pytest.mark.parametrize("code", OPEN_CODES)
+def test_a_payout_whose_issuer_did_not_answer_waits_for_a_person(shop: Shop, host: IsoHost, code: str) -> None:
+    """Whoever answers may have handed it on: it is told neither as declined nor taken back."""
+    host.next("0200", de39=code)
+    paid = pay_out(shop)
+    assert status(paid)[0] == "IN_DOUBT"
+    recover_after(120)
+    recover_after(DAY)
+    assert status(paid)[0] == "IN_DOUBT"
+    assert len(host.seen("0200")) == 1
+    assert not [*host.seen("0400"), *host.seen("0420"), *host.seen("0421")]
+    asked = AcquirerExchange.objects.filter(payment=paid).order_by("id").first()
+    assert asked is not None
+    assert asked.received == {"silence": f"the host answered {code}: no verdict"}
+    call_command("decide_payout", paid, "--not-paid")
+    assert status(paid) == ("DECLINED", "900.100.301")
+
+
+@pytest.mark.parametrize("code", OPEN_CODES)
+def test_a_payout_whose_issuer_did_not_answer_goes_to_no_other_acquirer(
+    shop: Shop, host: IsoHost, second_host: IsoHost, code: str
+) -> None:
+    """A second one, with other numbers, nobody could recognise as the same."""
+    host.next("0200", de39=code)
+    paid = pay_out(shop)
+    recover_after(120)
+    assert (len(host.seen("0200")), second_host.seen("0200")) == (1, [])
+    assert status(paid)[0] == "IN_DOUBT"
+    assert not [*host.seen("0400"), *host.seen("0420"), *host.seen("0421")]
+    call_command("decide_payout", paid, "--not-paid")
+    assert status(paid) == ("DECLINED", "900.100.301")
+
+
+def test_a_payout_that_was_handed_on_to_nobody_goes_to_the_next_acquirer(
+    shop: Shop, host: IsoHost, second_host: IsoHost
+) -> None:
+    """The host says that it has no way to the issuer."""
+    host.next("0200", de39="92")
+    paid = pay_out(shop)
+    assert (status(paid), len(second_host.seen("0200"))) == (("APPROVED", OK), 1)
+
+
+def test_a_payout_that_was_not_sent_goes_to_the_next_acquirer(shop: Shop, host: IsoHost, second_host: IsoHost) -> None:
+    host.stop()
+    paid = pay_out(shop)
+    assert (status(paid), len(second_host.seen("0200"))) == (("APPROVED", OK), 1)
+
+
+@pytest.mark.parametrize("code", ["90", "91", "92"])
+@pytest.mark.parametrize("kind", ["DB", "PA"])
+def test_a_payment_that_takes_money_goes_to_the_next_acquirer_as_ever(
+    shop: Shop, host: IsoHost, second_host: IsoHost, kind: str, code: str
+) -> None:
+    mti = "0200" if kind == "DB" else "0100"
+    host.next(mti, de39=code)
+    paid = shop.api.pay(testMode="EXTERNAL", paymentType=kind).id
+    assert (status(paid), len(second_host.seen(mti))) == (("APPROVED", OK), 1)
+
+
+def test_an_account_may_say_that_an_answer_declines_a_payout(shop: Shop, host: IsoHost, second_host: IsoHost) -> None:
+    first = AcquirerAccount.objects.get(acquirer_merchant_id="MERCHANT-1")
+    first.settings = first.settings | {"credit_declines": "91"}
+    first.save()
+    host.next("0200", de39="91")
+    paid = pay_out(shop)
+    assert (status(paid), len(second_host.seen("0200"))) == (("APPROVED", OK), 1)
+    host.next("0200", de39="96")
+    assert status(pay_out(shop))[0] == "IN_DOUBT"
+
+
+@pytest.mark.parametrize("code", OPEN_CODES)
+@pytest.mark.parametrize("kind", ["CD", "RF"])
+def test_a_refund_or_credit_whose_issuer_did_not_answer_is_taken_back(
+    shop: Shop, host: IsoHost, second_host: IsoHost, kind: str, code: str
+) -> None:
+    """As after silence: what may have been given is given once."""
+    paid = shop.api.pay(testMode="EXTERNAL", paymentType="DB").id if kind == "RF" else ""
+    host.next("0200", de39=code)
+    given = shop.api.follow(paid, "RF", "10.00").id if paid else shop.api.pay(testMode="EXTERNAL", paymentType="CD").id
+    assert status(given)[0] == "IN_DOUBT"
+    recover_after(120)
+    assert (len(host.seen("0420")), second_host.seen("0200")) == (1, [])
+    assert status(given) == ("DECLINED", "900.100.301")
+    if paid:
+        assert shop.api.follow(paid, "RF", "92.00").code == OK
