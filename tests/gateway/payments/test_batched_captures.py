@@ -147,8 +147,9 @@ def test_a_payment_that_has_ended_stays_as_it_is(shop: Shop, status: Status, sta
 
 @pytest.mark.parametrize("fault", [PaymentTransitionError("moved"), ValueError("broken")], ids=["moved", "broken"])
 def test_an_outcome_that_cannot_be_applied_is_due_again_and_keeps_no_other_waiting(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch, fault: Exception
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, fault: Exception
 ) -> None:
+    """One that moved meanwhile is no fault to look at."""
     bad, good = (outcome(shop, State.TAKEN, status=Status.PENDING) for _ in range(2))
     complete = batched_captures.store.complete_payment
 
@@ -161,6 +162,7 @@ def test_an_outcome_that_cannot_be_applied_is_due_again_and_keeps_no_other_waiti
         patched.setattr(batched_captures.store, "complete_payment", fail)
         assert apply_capture_outcomes() == 1
     assert (Payment.objects.get(pk=good).status, unapplied()) == (Status.APPROVED, {bad})
+    assert ("capture_result_not_applied" in caplog.text) is isinstance(fault, ValueError)
     assert apply_capture_outcomes() == 1
     assert (Payment.objects.get(pk=bad).status, unapplied()) == (Status.APPROVED, set())
 
