@@ -430,6 +430,16 @@ def test_a_receipt_of_an_authorization_stands_for_itself() -> None:
     assert (sums.compute_standing_amount(whole, receipt), sums.compute_standing_amount(whole, held)) == (D("7.00"), 0)
 
 
+@pytest.mark.parametrize("kind", ["RB", "RF", "CB"])
+def test_what_follows_a_debit_and_records_no_money_of_it_stands_for_itself(kind: str) -> None:
+    debit = first("DB")
+    one = after(debit, kind, "50.00")
+    whole = chain(debit, one, after(debit, "CB", "7.00"), after(debit, "RF", "1.00", final=True))
+    assert sums.compute_standing_amount(whole, one) == 0
+    assert sums.is_closed(whole, debit)
+    assert not sums.is_closed(whole, one)
+
+
 @pytest.mark.parametrize(
     ("kind", "expected"), [("PA", "70.00"), ("DB", "60.00"), ("CP", "60.00"), ("RB", "60.00"), ("CD", "60.00")]
 )
