@@ -338,6 +338,16 @@ def test_what_does_not_fit_is_told_with_the_state_that_the_bank_gave(
     assert (is_applied(event), message.findings) == (True, [said])
 
 
+@pytest.mark.parametrize(("won", "answered"), [("49.99", False), ("50.00", True), ("50.01", True), ("60.00", True)])
+def test_a_chargeback_is_answered_by_reversals_of_all_of_it_or_more(won: str, answered: bool) -> None:
+    """More by the scheme's exchange rates."""
+    debit = first("DB", number=1, merchant=Merchant())
+    dispute = after(debit, "CB", "50.00", number=2)
+    whole = chain(debit, dispute, after(dispute, "CR", won, number=3))
+    found = bank_order_outcomes._find_unanswered(whole, debit, "CB", "CR")
+    assert found is (None if answered else dispute)
+
+
 # --- findings --------------------------------------------------------------------------------------------------------
 
 
