@@ -535,6 +535,7 @@ def test_a_fault_is_told_and_the_file_is_tried_again(line: Line, state: str, fau
     [
         *(("UNSENT", tries, delay) for tries, delay in enumerate(FILE_RETRIES)),
         ("UNSENT", len(FILE_RETRIES), None),
+        ("UNSENT", len(FILE_RETRIES) + 1, None),
         ("SENT", 0, FILE_RETRIES[1]),
         ("SENT", 99, FILE_RETRIES[1]),
     ],
