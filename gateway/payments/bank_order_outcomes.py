@@ -277,7 +277,8 @@ def _record_follow_up(event: BankOrderEvent, kind: str, target: Payment, reason:
             return False
         if not _is_recorded(kind, target, order.amount):
             words = f"a {kind} of {order.amount} {order.currency} does not fit into our books ({refusal.code})"
-            _add_finding(event, f"{order.get_state_display()}, but {words}: the money may have been given back twice")
+            state = _BankOrderState(event.state).label  # the order may have moved on
+            _add_finding(event, f"{state}, but {words}: the money may have been given back twice")
         return _mark_applied(event)
     except IntegrityError:
         if not BankOrderFollowUp.objects.filter(event=ident).exists():

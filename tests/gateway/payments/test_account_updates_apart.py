@@ -16,12 +16,12 @@ from gateway import metrics
 from gateway.connectors.account_updater import AccountUpdaterUnavailableError, CardInquiry, CardUpdate, UpdaterAnswer
 from gateway.core import clock
 from gateway.core.secret import Secret
-from gateway.models import AccountUpdate, AccountUpdateFile, Channel, Merchant, Notification, Payment, Registration
+from gateway.models import AccountUpdate, AccountUpdateFile, Merchant, Notification, Payment, Registration
 from gateway.payments import account_update_batch, account_updates, registrations
-from gateway.payments.account_update_batch import ANSWER_LIMIT, FILE_RETRIES, UPDATE_RETENTION
+from gateway.payments.account_update_batch import ANSWER_LIMIT
 from gateway.payments.account_updates import MAX_ANSWER_TRIES, UPDATER_PAUSE_S
 from gateway.vault.sealing import current_vault
-from tests.gateway.payments.test_account_updates import NEW_NUMBER, PLAIN, charge, store
+from tests.gateway.payments.test_account_updates import PLAIN, charge, store
 from tests.support.account_updater import Places, Updater
 from tests.support.fixtures import Shop
 
@@ -368,15 +368,15 @@ def test_an_answer_is_written_once_with_its_moment_for_its_question_alone(
 def test_an_answer_that_is_overtaken_each_time_is_given_up(
     updating: Shop, monkeypatch: pytest.MonkeyPatch, counted: list[tuple[str, str]]
 ) -> None:
-    row = ask_by_file(read(store(updating.api, PLAIN)))
+    row, other = (ask_by_file(read(store(updating.api, number))) for number in (PLAIN, "4111111111111111"))
     tries: list[Any] = []
     monkeypatch.setattr(registrations, "record_registration_change", lambda *given, **_: bool(tries.append(given)))
     assert account_updates.apply_card_update(row, NEW_DATE) == ""
     assert (len(tries), counted) == (MAX_ANSWER_TRIES, [])
     tries.clear()
-    AccountUpdate.objects.update(status="UNANSWERED")
+    AccountUpdate.objects.exclude(pk=other.pk).update(status="UNANSWERED")
     assert account_updates.apply_card_update(row, NEW_DATE) == ""
-    assert len(tries) == 1, "it was answered meanwhile"
+    assert len(tries) == 1, "it was answered meanwhile, though another one waits"
 
 
 @pytest.mark.parametrize(
@@ -497,21 +497,6 @@ def test_a_file_that_is_not_due_yet_waits(updater: Updater, updating: Shop) -> N
 
 
 @pytest.mark.parametrize(
-    ("state", "tries", "delay"),
-    [
-        *(("UNSENT", tries, delay) for tries, delay in enumerate(FILE_RETRIES)),
-        ("UNSENT", len(FILE_RETRIES), None),
-        ("SENT", 0, FILE_RETRIES[1]),
-        ("SENT", 99, FILE_RETRIES[1]),
-    ],
-)
-def test_a_file_is_sent_again_by_the_table_and_its_answer_is_asked_for_each_hour(
-    state: str, tries: int, delay: timedelta | None
-) -> None:
-    assert account_update_batch._get_delay(AccountUpdateFile(state=state, tries=tries)) == delay
-
-
-@pytest.mark.parametrize(
     ("left", "state"), [(HOUR + timedelta(minutes=1), "SENT"), (HOUR - timedelta(minutes=1), "GIVEN_UP")]
 )
 def test_a_file_is_not_asked_for_past_its_limit(updater: Updater, updating: Shop, left: timedelta, state: str) -> None:
@@ -539,26 +524,3 @@ def test_a_file_that_was_sent_at_last_has_all_its_tries_again(updater: Updater, 
     updater.answers["fetch"] = lambda content: None
     account_update_batch.run_account_updater()
     assert AccountUpdateFile.objects.values_list("state", "tries", "fault").get() == ("SENT", 1, "")
-
-
-@pytest.mark.parametrize(
-    ("status", "age", "stays"),
-    [
-        ("NO_CHANGE", UPDATE_RETENTION + HOUR, False),
-        ("NO_CHANGE", UPDATE_RETENTION - HOUR, True),
-        ("UNANSWERED", UPDATE_RETENTION + HOUR, False),
-        ("WAITING", UPDATE_RETENTION + HOUR, True),
-        ("NEW_NUMBER", UPDATE_RETENTION + HOUR, True),
-        ("NEW_EXPIRY", UPDATE_RETENTION + HOUR, True),
-        ("CLOSED", UPDATE_RETENTION + HOUR, True),
-        ("CONTACT_HOLDER", UPDATE_RETENTION + HOUR, True),
-    ],
-)
-def test_old_questions_that_changed_nothing_go(
-    updater: Updater, updating: Shop, status: str, age: timedelta, stays: bool
-) -> None:
-    stored = store(updating.api, NEW_NUMBER)
-    Channel.objects.update(account_updater=False)
-    AccountUpdate.objects.create(registration_id=stored, sequence=1, status=status, asked_at=clock.real_now() - age)
-    account_update_batch.run_account_updater()
-    assert AccountUpdate.objects.exists() is stays

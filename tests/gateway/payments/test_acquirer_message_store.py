@@ -57,6 +57,71 @@ def test_a_message_in_our_own_words_is_kept_as_what_it_adds() -> None:
     assert told_again(sent, payment) == sent
 
 
+def own_words(payment: Payment, **more: Any) -> dict[str, Any]:
+    """The message that repeats the payment alone, and what is said otherwise."""
+    message = {
+        "operation": "DB", "amount": "92.00", "currency": "EUR", "brand": "VISA", "transaction": payment.id.hex,
+        "merchantTransactionId": "o-1", "customer": REQUEST["customer"], "card": REQUEST["card"],
+    }  # fmt: skip
+    return message | more
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ({}, {}),
+        ({"amount": "91.00"}, {"amount": "91.00"}),
+        ({"card": {"holder": "Jane Jones"}}, {"card": {"expiryMonth": None, "expiryYear": None}}),
+        ({"card": {**REQUEST["card"], "holder": "John"}}, {"card": {"holder": "John"}}),  # type: ignore[dict-item]
+        ({"card": "masked"}, {"card": "masked"}),
+        ({"brand": {"name": "VISA"}}, {"brand": {"name": "VISA"}}),
+        ({"new": {"a": {"b": "c"}}}, {"new": {"a": {"b": "c"}}}),
+        ({"customer": {}}, {"customer": {"email": None}}),
+    ],
+    ids=str,
+)
+def test_only_what_differs_from_the_payment_is_kept(said: dict[str, Any], kept: dict[str, Any]) -> None:
+    payment = payment_of(REQUEST)
+    message = own_words(payment, **said)
+    assert acquirer_message_store.compact_message(message, payment) == {"differs": kept}
+    assert told_again(message, payment) == message
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"new": None},
+        {"card": {"holder": None}},
+        {"transaction": "another's"},
+        {"transaction": None},
+        {"new": {"a": {"b": None}}},
+    ],
+    ids=str,
+)
+def test_a_message_with_a_null_or_of_another_payment_is_kept_whole(said: dict[str, Any]) -> None:
+    payment = payment_of(REQUEST)
+    message = own_words(payment, **said)
+    kept = acquirer_message_store.compact_message(message, payment)
+    assert kept == message
+    assert kept is not message
+    assert told_again(message, payment) == message
+
+
+@pytest.mark.parametrize(
+    ("sent", "told"),
+    [
+        ({"differs": {"amount": "1.00"}, "other": "x"}, {"differs": {"amount": "1.00"}, "other": "x"}),
+        ({"mti": "0200"}, {"mti": "0200"}),
+        ({}, {}),
+    ],
+    ids=str,
+)
+def test_what_is_no_patch_is_told_as_it_is(sent: dict[str, Any], told: dict[str, Any]) -> None:
+    payment = payment_of(REQUEST)
+    found = acquirer_message_store.restore_message(AcquirerExchange(payment=payment, sent=sent), payment)
+    assert found == told
+
+
 @given(MESSAGES, st.booleans())
 def test_whatever_was_sent_comes_back(sent: dict[str, Any], ours: bool) -> None:
     payment = payment_of(REQUEST)

@@ -18,6 +18,7 @@ from gateway.payments import acquirer_reported
 from gateway.payments.acquirer_reported import record_acquirer_reported_follow_up
 from gateway.payments.chain_amounts import Chain
 from gateway.payments.refusal import RequestRefusedError
+from gateway.payments.stored_answer import ReportedDispute, read_private_facts
 from tests.support.fixtures import Shop
 
 pytestmark = pytest.mark.django_db
@@ -136,3 +137,58 @@ def test_a_chain_that_changes_meanwhile_is_looked_at_again_a_bounded_number_of_t
         with pytest.raises(RequestRefusedError) as refused:
             report(shop, paid, look=looks.append)
         assert (refused.value.code, len(looks), Payment.objects.count()) == ("800.120.402", 3, 1)
+
+
+@pytest.mark.parametrize("dispute", [None, ReportedDispute(answer_by="2033-11-15", scheme_reason="10.4")])
+def test_what_a_processor_said_of_a_dispute_is_kept_with_the_chargeback_and_without_it_nothing(
+    shop: Shop, dispute: ReportedDispute | None
+) -> None:
+    paid = shop.api.pay(descriptor="SHOP").id
+    made = Payment.objects.get(pk=report(shop, paid, dispute=dispute).pk)
+    assert read_private_facts(made.answer).dispute == dispute
+    assert ("dispute" in made.answer) is (dispute is not None)
+    assert made.request["descriptor"] == "SHOP", "what it follows is shown with it"
+
+
+def test_a_report_about_a_capture_counts_in_the_chain_and_follows_the_capture(shop: Shop, stranger: Shop) -> None:
+    held = shop.api.pay(paymentType="PA").id
+    capture = shop.api.follow(held, "CP", "50.00").id
+    other = shop.api.pay().id
+    before = dict(Payment.objects.values_list("pk", "follow_ups"))
+    real = clock.real_now()
+    made = report(shop, capture, at=real - timedelta(days=3))
+    assert (made.referenced, made.chain) == (UUID(capture), UUID(held))
+    after = dict(Payment.objects.exclude(pk=made.pk).values_list("pk", "follow_ups"))
+    assert after == before | {UUID(held): before[UUID(held)] + 1}
+    assert UUID(other) in after
+    log = RequestLog.objects.get(payment=made.pk)
+    assert log.at >= real, "the log has the real time"
+    assert (log.id, log.token, log.ip) == (made.request_id, None, None)
+
+
+def test_a_look_is_at_the_whole_chain_before_anything_is_decided(shop: Shop) -> None:
+    """Also where the table refuses then."""
+    held = shop.api.pay(paymentType="PA").id
+    capture = shop.api.follow(held, "CP", "50.00").id
+    seen: list[list[str]] = []
+    with pytest.raises(RequestRefusedError) as refused:
+        report(shop, capture, "RF", "50.01", look=lambda chain: seen.append([one.id.hex for one in chain.members]))
+    assert (refused.value.code, refused.value.status, seen) == ("700.400.200", 400, [[held, capture]])
+
+
+def test_a_report_in_another_currency_than_its_payments_is_refused(shop: Shop) -> None:
+    reply = AcquirerReply(code="000.100.221")
+    paid = shop.api.pay().id
+    with pytest.raises(RequestRefusedError):
+        record_acquirer_reported_follow_up(
+            "RF", UUID(paid), shop.merchant, Decimal("1.00"), "USD", reply, origin="settlement"
+        )
+    assert Payment.objects.count() == 1
+
+
+@pytest.mark.parametrize("kind", ["CB", "RF"])
+def test_two_reports_have_ids_of_their_own(shop: Shop, kind: str) -> None:
+    paid = shop.api.pay().id
+    made = [report(shop, paid, kind, "1.00") for _ in range(2)]
+    assert len({one.pk for one in made} | {one.request_id for one in made}) == 4
+    assert RequestLog.objects.filter(payment__in=[one.pk for one in made]).count() == 2

@@ -276,8 +276,14 @@ def test_an_event_that_fails_is_told_once_and_keeps_no_other_waiting(
     ],
 )
 def test_an_event_whose_payment_moves_meanwhile_is_due_again(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch, kind: str, status: Status, state: State
+    shop: Shop,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    kind: str,
+    status: Status,
+    state: State,
 ) -> None:
+    """That is no fault to look at."""
     order = order_of(shop, kind=kind, status=status)
     event = tell(order, state)
 
@@ -290,6 +296,7 @@ def test_an_event_whose_payment_moves_meanwhile_is_due_again(
         assert apply_bank_order_events() == 0
         event.refresh_from_db()
         assert not event.applied
+    assert "bank_order_event_not_applied" not in caplog.text
     assert apply_bank_order_events() == 1
 
 

@@ -280,6 +280,33 @@ def test_a_chargeback_takes_what_its_reversals_did_not_win_back_and_second_ones_
     assert sums.compute_standing_amount(chain(debit, receipt, dispute), receipt) == D("60.00")
 
 
+@pytest.mark.parametrize(
+    ("kind", "amount", "possible"),
+    [
+        ("CB", "99.99", True),
+        ("CB", "100.00", False),
+        ("CB", "100.01", False),
+        ("RF", "100.00", True),
+        ("RV", "100.00", True),
+    ],
+)
+def test_a_payment_is_charged_back_until_chargebacks_take_all_of_it_whatever_was_refunded(
+    kind: str, amount: str, possible: bool
+) -> None:
+    debit = first("DB")
+    taken = after(debit, kind, amount)
+    receipt = after(debit, "RC", "100.00")
+    assert sums.can_be_charged_back(chain(debit, taken), debit) is possible
+    assert sums.can_be_charged_back(chain(debit, receipt, taken), receipt) is possible
+    if kind == "CB":
+        won = after(taken, "CR", "30.00")
+        assert sums.can_be_charged_back(chain(debit, taken, won), debit)
+        assert sums.can_be_charged_back(chain(debit, taken, won), won), "what was won back is taken by nothing yet"
+        again = after(won, "CB", "30.00")
+        assert sums.can_be_charged_back(chain(debit, taken, won, again), debit) is possible
+        assert not sums.can_be_charged_back(chain(debit, taken, won, again), won)
+
+
 @pytest.mark.parametrize(("taken", "possible"), [("49.99", True), ("50.00", False)])
 def test_what_was_won_back_is_charged_back_in_full_once(taken: str, possible: bool) -> None:
     debit = first("DB")
@@ -314,3 +341,129 @@ def test_reversals_of_an_authorization_are_those_of_all_its_members_and_of_a_deb
     assert sums.compute_reversed_amount(chain(*members), held) == D("3.00")
     assert sums.compute_reversed_amount(chain(*members), capture) == D("4.00")
     assert sums.compute_reversed_amount(chain(debit, after(debit, "RF", "5.00")), debit) == 0
+
+
+def test_a_chain_knows_its_first_payment_and_its_members_wherever_they_stand() -> None:
+    debit, other = first("DB"), first("DB")
+    refund = after(debit, "RF", "1.00")
+    whole = chain(refund, debit)
+    assert whole.first is debit
+    assert [whole.find(one.id) for one in (debit, refund, other)] == [debit, refund, None]
+
+
+@pytest.mark.parametrize(
+    ("status", "approved", "worth"),
+    [(Status.APPROVED, "60.00", "60.00"), (Status.APPROVED, None, "100.00"), (Status.PENDING, "60.00", "100.00")],
+)
+def test_only_what_was_approved_is_worth_what_was_granted(status: Status, approved: str | None, worth: str) -> None:
+    assert sums.resolve_payment_amount(first("DB", status=status, approved=approved)) == D(worth)
+
+
+@pytest.mark.parametrize("kind", ["CP", "RC", "RV"])
+@pytest.mark.parametrize("status", list(Status))
+def test_what_takes_of_an_authorization_is_pending_until_it_has_a_result_but_for_its_reversal(
+    kind: str, status: Status
+) -> None:
+    held = first("PA")
+    raised = after(held, "PA", "20.00", practice=INCREMENTAL_AUTHORIZATION)
+    whole = chain(held, raised, after(raised, kind, "10.00", status=status)).authorization
+    assert whole.has_pending_capture is (status in OPEN and kind != "RV")
+
+
+def test_refunds_of_a_receipt_are_refunds_of_what_it_records() -> None:
+    debit = first("DB")
+    receipt, other = after(debit, "RC", "50.00"), after(debit, "RC", "20.00")
+    members = [debit, receipt, other, after(receipt, "RF", "45.00"), after(other, "CB", "4.00")]
+    assert sums.compute_refundable_amount(chain(*members), debit) == D("51.00")
+    assert sums.compute_refundable_amount(chain(*members), receipt) == D("5.00")
+    assert sums.compute_refundable_amount(chain(*members), other) == D("16.00")
+    alone = first("RC", "50.00")
+    assert sums.compute_refundable_amount(chain(alone, after(alone, "RF", "7.00")), alone) == D("43.00")
+    lost = after(debit, "RC", "50.00")
+    assert sums.compute_refundable_amount(chain(lost, after(lost, "RF", "7.00")), lost) == D("43.00")
+
+
+def test_refunds_and_reversals_are_refunded_and_chargebacks_are_not() -> None:
+    debit = first("DB")
+    receipt = after(debit, "RC", "50.00")
+    members = [
+        debit, receipt, after(debit, "RF", "1.00"), after(debit, "RV", "2.00"), after(debit, "CB", "4.00"),
+        after(receipt, "RF", "8.00"), after(receipt, "CB", "16.00"),
+        after(debit, "RF", "32.00", status=Status.PENDING), after(debit, "RF", "64.00", status=Status.DECLINED),
+    ]  # fmt: skip
+    assert sums.compute_refunded_amount(chain(*members), debit) == D("43.00")
+    assert sums.compute_refunded_amount(chain(*members), receipt) == D("8.00")
+
+
+@pytest.mark.parametrize(
+    ("received", "refunded", "left"), [("50.00", "10.00", "50.00"), ("50.00", "70.00", "30.00"), (None, None, "100.00")]
+)
+def test_a_receipt_records_what_was_neither_received_nor_returned(
+    received: str | None, refunded: str | None, left: str
+) -> None:
+    debit = first("DB")
+    more = [after(debit, kind, amount) for kind, amount in (("RC", received), ("RF", refunded)) if amount]
+    assert sums.compute_receivable_amount(chain(debit, *more), debit) == D(left)
+
+
+@pytest.mark.parametrize("status", list(Status))
+def test_a_chargebacks_reversal_counts_once_it_is_approved(status: Status) -> None:
+    """A second chargeback of one that is not approved takes nothing again."""
+    debit = first("DB")
+    dispute = after(debit, "CB", "60.00")
+    won = after(dispute, "CR", "50.00", status=status)
+    whole = chain(debit, dispute, won, after(won, "CB", "20.00"))
+    expected = D("30.00") if status == Status.APPROVED else D("60.00")
+    assert sums.compute_disputed_amount(whole, dispute) == expected
+    left = D("60.00") if status == Status.DECLINED else D("10.00")
+    assert sums.compute_representable_amount(whole, dispute) == left
+
+
+def test_a_receipt_of_an_authorization_stands_for_itself() -> None:
+    held = first("PA")
+    receipt = after(held, "RC", "50.00")
+    final = after(held, "CP", "1.00", final=True)
+    dispute = after(receipt, "CB", "7.00")
+    whole = chain(held, receipt, final, dispute)
+    assert not sums.is_closed(whole, receipt)
+    assert sums.is_closed(whole, held)
+    assert (sums.compute_standing_amount(whole, receipt), sums.compute_standing_amount(whole, held)) == (D("7.00"), 0)
+
+
+@pytest.mark.parametrize("kind", ["RB", "RF", "CB"])
+def test_what_follows_a_debit_and_records_no_money_of_it_stands_for_itself(kind: str) -> None:
+    debit = first("DB")
+    one = after(debit, kind, "50.00")
+    whole = chain(debit, one, after(debit, "CB", "7.00"), after(debit, "RF", "1.00", final=True))
+    assert sums.compute_standing_amount(whole, one) == 0
+    assert sums.is_closed(whole, debit)
+    assert not sums.is_closed(whole, one)
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"), [("PA", "70.00"), ("DB", "60.00"), ("CP", "60.00"), ("RB", "60.00"), ("CD", "60.00")]
+)
+def test_what_can_be_reversed_is_what_is_held_or_what_was_not_returned(kind: str, expected: str) -> None:
+    one = first(kind)
+    whole = chain(one, after(one, "CP", "30.00"), after(one, "RF", "40.00"))
+    assert sums.compute_reversible_amount(whole, one) == D(expected)
+
+
+@pytest.mark.parametrize("kind", ["DB", "CP", "RB", "PA", "CD", "RF"])
+def test_only_what_took_money_can_be_overdrawn(kind: str) -> None:
+    one = first(kind)
+    whole = chain(one, after(one, "RF", "130.00"))
+    assert sums.compute_overdrawn_amount(whole) == (D("30.00") if kind in ("DB", "CP", "RB") else 0)
+
+
+def test_the_money_of_a_dispute_is_the_payments_behind_it_and_not_the_captures_authorization() -> None:
+    held = first("PA")
+    capture = after(held, "CP", "50.00")
+    dispute = after(capture, "CB", "50.00")
+    won = after(dispute, "CR", "50.00")
+    whole = chain(held, capture, dispute, won)
+    assert [sums.find_charged_back_payment(whole, one) for one in (won, dispute, capture, held)] == [
+        capture, capture, capture, held,
+    ]  # fmt: skip
+    alone = first("CB")
+    assert sums.find_charged_back_payment(chain(alone), alone) is alone

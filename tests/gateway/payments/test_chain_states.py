@@ -140,6 +140,53 @@ def test_a_chain_is_in_its_state_and_in_no_other_list(shop: Shop, status: ChainS
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("status", "state"),
+    [
+        (Status.STARTED, ChainStatus.STARTED),
+        (Status.PENDING, ChainStatus.WAITING),
+        (Status.IN_DOUBT, ChainStatus.IN_DOUBT),
+        (Status.DECLINED, ChainStatus.DECLINED),
+    ],
+)
+def test_a_first_payment_that_is_not_approved_any_more_is_in_its_own_state_alone(
+    shop: Shop, status: Status, state: ChainStatus
+) -> None:
+    """Whatever the database keeps of its chain."""
+    ident = held(shop)
+    assert Payment.objects.filter(pk=ident).update(status=status) == 1
+    ChainState.objects.update_or_create(
+        chain_id=ident, defaults={"state": "authorized", "merchant": shop.merchant, "created_at": clock.real_now()}
+    )
+    assert state_of(ident) is state
+    assert [each for each in ChainStatus if ident in listed(each)] == [state]
+
+
+@pytest.mark.django_db
+def test_what_follows_is_listed_under_no_state_of_its_own(shop: Shop) -> None:
+    """A list of a state has the payments that chains began with."""
+    ident = shop.api.pay(paymentType="RI").id
+    follow_up = Payment.objects.get(pk=shop.api.follow(charged(shop), "RF", "1.00").id)
+    for kind in ("PA", "DB", "CD", "RF"):
+        for status in Status:
+            Payment.objects.filter(pk=follow_up.pk).update(payment_type=kind, status=status)
+            assert [each for each in ChainStatus if follow_up.id.hex in listed(each)] == [], (kind, status)
+    assert listed(ChainStatus.RECORDED) == [ident]
+
+
+def test_lists_of_these_states_are_read_along_the_databases_states() -> None:
+    """Captured and paid out are also those that moved on in nothing, of which it keeps none."""
+    without = {"started", "waiting", "in_doubt", "declined", "recorded", "verified", "captured", "paid_out"}
+    assert {each.value for each in ChainStatus if not has_stored_state(each)} == without
+
+
+@pytest.mark.django_db
+def test_what_expired_of_one_chain_is_of_no_other(shop: Shop) -> None:
+    ident, other = expired(shop), held(shop)
+    assert dict(ChainState.objects.values_list("chain_id", "expired")) == {UUID(ident): True, UUID(other): False}
+
+
+@pytest.mark.django_db
 def test_what_ends_an_authorization_makes_it_captured(shop: Shop) -> None:
     """FINAL, the last of numberOfCaptures, and a reversal of the rest all leave nothing to capture."""
     final = held(shop)

@@ -14,6 +14,7 @@ from tests.support.fixtures import Shop
 
 pytestmark = pytest.mark.django_db
 VISA, MASTER = Secret("4200000000000000"), Secret("5454545454545454")
+CO_BADGED = Secret("4970100000000154")
 
 
 def choose(shop: Shop, **sent: str | Secret) -> str:
@@ -75,3 +76,30 @@ def test_of_equal_positions_the_oldest_goes_first_and_none_that_is_not_active(sh
     Channel.objects.filter(merchant=shop.merchant).update(active=False)
     assert choose(shop, paymentBrand="VISA", currency="EUR") == ""
     assert choose(stranger, paymentBrand="VISA", currency="EUR") == stranger.channel.name
+
+
+@pytest.mark.parametrize(
+    ("order", "brands", "name"),
+    [
+        (["CARTEBANCAIRE", "VISA"], ["CARTEBANCAIRE"], "own"),
+        (["CARTEBANCAIRE", "VISA"], [], "own"),
+        ([], ["VISA"], "own"),
+        # The card is a Visa card for a channel that has no order; an order's brand that is not taken is passed over.
+        ([], ["CARTEBANCAIRE"], "any"),
+        (["CARTEBANCAIRE"], ["VISA"], "own"),
+        (["MASTER"], ["MASTER"], "any"),
+    ],
+)
+def test_a_co_badged_card_has_the_brand_of_the_channels_own_order(
+    shop: Shop, order: list[str], brands: list[str], name: str
+) -> None:
+    open_channels(shop, own={"position": 1, "brand_order": order, "brands": brands}, any={"position": 2})
+    assert choose(shop, card__number=CO_BADGED, currency="EUR") == name
+
+
+def test_a_parameter_that_was_sent_twice_counts_as_it_was_sent_last(shop: Shop) -> None:
+    open_channels(shop, visa={"brands": ["VISA"]}, master={"brands": ["MASTER"], "position": 9})
+    found = choose_channel(shop.merchant, [("paymentBrand", "VISA"), ("paymentBrand", "MASTER")])
+    assert found is not None
+    assert found.name == "master"
+    assert choose_channel(shop.merchant, []) is None
