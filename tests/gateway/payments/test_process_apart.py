@@ -270,7 +270,7 @@ def test_an_acquirer_that_judged_nothing_is_followed_by_the_next_of_the_route(
     outcome = submit(payment)
     assert outcome.reply is APPROVED
     (name, each, named) = line.asked[1]
-    assert (name, each) == ("failover", (payment, AWAY))
+    assert (name, each) == ("failover", (payment, AWAY, PLAN))
     assert named == {"since": 1000.0, "at": LATER, "duration_ms": 1_000}
     assert [one[0] for one in line.asked] == ["one", "failover", "two", "number", "cascade"]
     assert [one[:2] for one in line.seen] == [("one", "retryable"), ("two", "approve")]
