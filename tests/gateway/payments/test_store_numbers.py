@@ -412,3 +412,16 @@ def test_what_is_held_is_completed_as_held(monkeypatch: pytest.MonkeyPatch, part
     parts.parts = []
     store.complete_payment(Payment(), approved)
     assert parts.calls[0][1] is (waiting if held else approved)
+
+
+@pytest.mark.django_db
+def test_a_part_that_is_approved_stays_at_its_account(shop: Shop) -> None:
+    """Whatever account declined it before."""
+    payment = begun(shop)
+    tried = {"name": "one", "connector": "stub", "account": "M-1", "code": "000.100.110", "declined": True}
+    Payment.objects.filter(pk=payment.pk).update(acquirer_merchant_id="M-2", route={"name": "two", "tried": [tried]})
+    reply = AcquirerReply(code="000.100.110", approved=payment.money, sent={"a": 1})
+    store._complete_payment(again(payment), Approved(reply=reply, at=payment.created_at))
+    kept = again(payment)
+    assert (kept.status, kept.connector, kept.acquirer_merchant_id) == (Status.APPROVED, "simulator", "M-2")
+    assert AcquirerExchange.objects.get().kind == "submit"
