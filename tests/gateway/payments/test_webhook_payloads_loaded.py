@@ -140,3 +140,13 @@ def test_another_kind_is_rendered_by_its_own_source(shop: Shop, monkeypatch: pyt
     told = json.loads(built[notes[0].pk].text)
     assert (told["type"], told["action"]) == ("SCHEDULE", "UPDATED")
     assert set(told["payload"]) == {"id", "buildNumber"}
+
+
+def test_the_channels_of_all_that_is_rendered_are_read_at_once(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of payments that are still there."""
+    asked: list[list[UUID]] = []
+    monkeypatch.setattr(webhook_payloads, "prefetch_channels", lambda rows: asked.append([row.pk for row in rows]))
+    paid, other = pay(shop), pay(shop, notificationUrl=URL)
+    notes = [note(paid), note(paid, payment_id=UUID(int=9)), note(other)]
+    assert build(notes, notes[:2]).keys() == {notes[0].pk, notes[2].pk}
+    assert asked == [[paid.pk]]
