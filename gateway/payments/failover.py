@@ -23,17 +23,19 @@ from gateway.connectors.port import AcquirerReply, Connector
 from gateway.connectors.routing import list_acquirers
 from gateway.models import Payment, Status
 from gateway.payments import store
+from gateway.payments.risk_screening import ScreeningPlan
 
 log = structlog.get_logger(__name__)
 
 
 def next_route(
-    payment: Payment, reply: AcquirerReply, *, since: float, at: datetime, duration_ms: int
+    payment: Payment, reply: AcquirerReply, plan: ScreeningPlan | None, *, since: float, at: datetime, duration_ms: int
 ) -> Connector | None:
     """Move ``payment`` to the next acquirer of its route and return that connector; None when there is none, a limit is
     reached, or recovery has the payment by now. The failed attempt is then in ``payment.route``, to be completed with.
 
-    ``since``: time.perf_counter() when the first acquirer was called; ``at``: the merchant's clock.
+    ``plan``: the schemes' retry rules count the attempt where its network does; ``since``: time.perf_counter() when the
+    first acquirer was called; ``at``: the merchant's clock.
     """
     if not reply.retryable_elsewhere or payment.route is None or payment.referenced is not None:
         return None
@@ -51,7 +53,7 @@ def next_route(
     route |= {"name": title} | ({"next": later} if later else {})
     before = payment.connector
     if not store.reroute_payment(
-        payment, reply, connector=name, account=account, route=route, at=at, duration_ms=duration_ms
+        payment, reply, connector=name, account=account, route=route, at=at, duration_ms=duration_ms, plan=plan
     ):
         log.warning("failover_overtaken", payment=payment.id.hex)
         return None

@@ -431,7 +431,7 @@ def submit_payment(
         metrics.observe_acquirer_answer(connector.name, "retryable" if retryable else outcome.event, took)
         if retryable:
             next_connector = failover.next_route(
-                payment, outcome.reply, since=submitted_at, at=at, duration_ms=duration_ms
+                payment, outcome.reply, plan, since=submitted_at, at=at, duration_ms=duration_ms
             )
         else:
             next_connector = network_tokens.fall_back_to_number(

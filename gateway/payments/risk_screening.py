@@ -99,10 +99,8 @@ class ScreeningPlan:
         if self.retries is not None:
             self.retries.read_counts(write)
 
-    def add_end_writes(self, write: WriteStatement, reply: AcquirerReply) -> None:
-        """Count the outcome for the guards in the statement that completes the payment."""
-        if self.watch is not None:
-            self.watch.count(write, reply.code)
+    def add_attempt_writes(self, write: WriteStatement, reply: AcquirerReply) -> None:
+        """Count an acquirer's answer for the schemes' retry rules, in the statement that goes on from it."""
         # A reply that another acquirer may be asked after is no issuer's, even where it stands for an earlier decline.
         # Nor is an approval that we took back a decline of the issuer.
         if self.retries is not None and reply.sent and _VOID_MEMBER not in reply.received:
@@ -113,6 +111,12 @@ class ScreeningPlan:
                 reply.details.get("AcquirerResponse", ""),
                 of_issuer=not reply.retryable_elsewhere,
             )
+
+    def add_end_writes(self, write: WriteStatement, reply: AcquirerReply) -> None:
+        """Count the outcome for the guards in the statement that completes the payment."""
+        if self.watch is not None:
+            self.watch.count(write, reply.code)
+        self.add_attempt_writes(write, reply)
 
 
 def plan_payment_screening(request: PaymentRequest) -> ScreeningPlan:

@@ -697,14 +697,23 @@ def reroute_payment(
     route: Mapping[str, Any],
     at: datetime,
     duration_ms: int,
+    plan: ScreeningPlan | None,
 ) -> bool:
     """Record a failover before the next acquirer is called. ``reply`` is the first acquirer's refusal. Persisted first,
-    so recovery inquires at the right acquirer after a crash.
+    so recovery inquires at the right acquirer after a crash. ``plan``: the schemes' retry rules count a refusal that
+    its network counts, though no issuer gave it.
 
     The event raises the payment's sequence, so a worker that read it before cannot move it. Returns False if it changed
     since it was read: nothing was written."""
     changes = {"connector": connector, "acquirer_merchant_id": account, "route": dict(route)}
-    return _begin_next_attempt(payment, LifecycleEvent.REROUTE, changes, reply, at=at, duration_ms=duration_ms)
+
+    def count_refusal(write: WriteStatement) -> None:
+        if plan is not None:
+            plan.add_attempt_writes(write, reply)
+
+    return _begin_next_attempt(
+        payment, LifecycleEvent.REROUTE, changes, reply, at=at, duration_ms=duration_ms, extra_writes=count_refusal
+    )
 
 
 def record_step_up(payment: Payment, declined: Declined, *, plan: ScreeningPlan | None) -> bool:

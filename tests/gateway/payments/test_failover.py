@@ -14,10 +14,11 @@ from django.test import override_settings
 from gateway.access import audit_log
 from gateway.configuration.apply import apply_configuration, find_configuration_target
 from gateway.connectors import accounts
-from gateway.connectors.port import ConnectorSetting
+from gateway.connectors.port import AcquirerReply, ConnectorSetting
 from gateway.models import (
     AcquirerAccount,
     AcquirerExchange,
+    CardDecline,
     OpenPayment,
     Payment,
     PaymentEvent,
@@ -336,3 +337,28 @@ def test_routing_costs_one_statement_for_external_and_none_for_internal(pair: Pa
     with statements() as seen:
         assert pair.pay().status == 200
     assert len([text for text in seen if "routing" in text or "acquireraccount" in text]) == 1
+
+
+# --- what networks count ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("number", "brand", "response", "counted"),
+    [
+        ("4012888888881881", "VISA", "91", 1),
+        ("4012888888881881", "VISA", "90", 0),
+        ("5555555555554444", "MASTER", "91", 0),
+    ],
+)
+def test_a_fault_on_the_way_to_the_issuer_counts_at_visa_though_the_next_account_approves(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, number: str, brand: str, response: str, counted: int
+) -> None:
+    """docs/decisions/0158."""
+    reply = AcquirerReply(
+        code="900.100.201", sent={"a": 1}, details={"AcquirerResponse": response}, retryable_elsewhere=True
+    )
+    monkeypatch.setattr(pair.first, "submit", lambda request: reply)
+    assert pair.pay(card__number=number, paymentBrand=brand).code == APPROVED
+    payment = Payment.objects.get()
+    assert events(payment) == ["begin", "reroute", "approve"]
+    assert list(CardDecline.objects.values_list("payment", flat=True)) == [payment.pk] * counted

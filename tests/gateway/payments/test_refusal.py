@@ -13,6 +13,7 @@ from gateway.catalogue.parameters import Parameters
 from gateway.core.brands import PAYMENT_BRANDS
 from gateway.core.secret import Secret
 from gateway.models import Channel
+from gateway.payments import refusal
 from gateway.payments.payment_methods import is_type_supported
 from gateway.payments.refusal import (
     RequestRefusedError,
@@ -32,8 +33,8 @@ def refused(act: Callable[[], object]) -> tuple[str, list[ParameterError]]:
     """The code of the refusal and the parameters at fault; ('', []) without one."""
     try:
         act()
-    except RequestRefusedError as refusal:
-        return refusal.code, list(refusal.errors)
+    except RequestRefusedError as fault:
+        return fault.code, list(fault.errors)
     return "", []
 
 
@@ -152,8 +153,38 @@ def test_a_currency_is_one_of_the_channels(taken: list[str], currency: str | Non
 
 
 def test_what_cannot_be_sent_is_named_with_its_value() -> None:
-    refusal = build_unsendable_refusal(["merchant.payFacId", "lifecycleId"], Parameters(values={"lifecycleId": "x"}))
-    assert refusal.code == "600.200.400"
-    assert [(one.name, one.value, one.code, one.known) for one in refusal.errors] == [
+    fault = build_unsendable_refusal(["merchant.payFacId", "lifecycleId"], Parameters(values={"lifecycleId": "x"}))
+    assert fault.code == "600.200.400"
+    assert [(one.name, one.value, one.code, one.known) for one in fault.errors] == [
         ("merchant.payFacId", None, "600.200.400", True), ("lifecycleId", "x", "600.200.400", True),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("act", "words"),
+    [
+        (lambda: brand_of(paymentBrand="VISA", bankAccount__iban=IBAN), "is not paid with bankAccount.iban, which"),
+        (
+            lambda: brand_of({"brands": ["MASTER", "JCB"]}, paymentBrand="VISA"),
+            "is not set up for this channel, which takes MASTER, JCB",
+        ),
+        (lambda: brand_of(), "is required: no card brand is known for this number"),
+        (
+            lambda: check_currency(Parameters(values={"currency": "EUR"}), Channel(currencies=["CHF", "USD"])),
+            "is not set up for this channel, which takes CHF, USD",
+        ),
+        (lambda: check_first_payment_type("CP", stored=True), "is not offered here; CD, DB, PA, RI are"),
+        (lambda: check_first_payment_type("CP", stored=False), "is not offered here; CD, DB, PA, RG, RI are"),
+    ],
+)
+def test_a_refusal_says_what_is_taken_instead(act: Callable[[], object], words: str) -> None:
+    _, [error] = refused(act)
+    assert error.message.startswith(words)
+
+
+def test_a_number_is_looked_at_by_the_order_and_the_brands_of_its_channel(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(refusal, "detect_brand_of_number", lambda *each: (asked.append(each), "JCB")[1])
+    channel = {"brand_order": ["VISA", "JCB"], "brands": ["JCB", "MASTER"]}
+    assert brand_of(channel, card__number=VISA) == ("JCB", True)
+    assert asked == [(VISA, ["JCB"], ["JCB", "MASTER"])]

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -14,10 +15,12 @@ from django.test import override_settings
 
 from gateway.catalogue.parameters import Parameters
 from gateway.connectors.means import BankAccount, Card
+from gateway.core.brands import PAYMENT_BRANDS
 from gateway.core.money import Money
 from gateway.core.secret import Secret
 from gateway.models import Agreement, Channel, Merchant
 from gateway.payments import request_builder
+from gateway.payments.payment_methods import is_type_supported
 from gateway.payments.payment_request import PaymentRequest, RequestTrace
 from gateway.payments.refusal import RequestRefusedError
 from gateway.payments.request_builder import (
@@ -211,3 +214,91 @@ def test_conditions_know_the_month_the_environment_and_the_channels_switches(
 def test_a_test_mode_is_of_the_test_environment_alone(is_live: bool, sent: dict[str, str], mode: str) -> None:
     with override_settings(IS_LIVE=is_live):
         assert resolve_test_mode(Parameters(values=sent)) == mode
+
+
+# What is asked of the others, with what.
+
+
+def test_a_wallets_token_is_opened_for_the_channel_and_by_its_conditions(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    token: Any = object()
+
+    def unwrap(parameters: Parameters, channel: Channel, build_facts: Any) -> Any:
+        asked.append((dict(parameters.values), channel, build_facts()))
+        return token
+
+    monkeypatch.setattr(request_builder, "unwrap_wallet_token", unwrap)
+    made = build(channel={"three_d_secure": True})
+    assert asked == [(SENT, made.channel, frozenset({"today:2026-11", "threeds"}))]
+    assert made.wallet_token is token
+    assert build(stored=STORED).wallet_token is None
+    assert len(asked) == 1
+
+
+def test_a_request_has_its_idempotency_key_and_an_agreement_of_its_cards_network(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    key: Any = object()
+    used: list[Any] = []
+    asked: list[Any] = []
+    use: Any = object()
+    monkeypatch.setattr(request_builder, "resolve_agreement", lambda *each: (asked.append(each), "resolved")[1])
+    monkeypatch.setattr(request_builder, "use_agreement", lambda *each: (asked.append(each), "used")[1])
+    monkeypatch.setattr(request_builder, "drop_references_of_other_network", lambda *each: (used.append(each), use)[1])
+    made = build(idempotency=key)
+    assert (made.idempotency, made.agreement_use) == (key, use)
+    assert used == [("resolved", "VISA")]
+    assert asked[0] == (made.parameters, "DB", made.channel, None)
+    # A wallet's brand is not the network of the card in it.
+    paid = {"paymentBrand": "WALLET1", "wallet1.source": "web"}
+    build(SENT | paid, {"card.number": "5454545454545454"})
+    assert used[1] == ("resolved", "MASTER")
+    own = Agreement(id=UUID(int=9))
+    made = build(agreement=own)
+    assert used[2] == ("used", "VISA")
+    assert asked[2] == (own, made.parameters)
+
+
+def test_a_jobs_parameters_are_checked_for_the_channel(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    hooks: Any = SimpleNamespace(check_parameters=lambda *each, **named: asked.append((each, named)))
+    monkeypatch.setattr(request_builder, "get_job_hooks", lambda: hooks)
+    made = build(SENT | {"job.expression": "0 0 6 1 * ?"})
+    assert asked == [((made.parameters, made.channel, NOW), {"storable": False})]
+
+
+VISA = "4200000000000000"
+NO_CREDITS = next(
+    code for code, brand in PAYMENT_BRANDS.items() if brand.redirect and not is_type_supported(code, "CD")
+)
+
+
+@pytest.mark.parametrize(
+    ("sent", "secrets", "name"),
+    [
+        ({"paymentType": "CP", "currency": "USD"}, {"card.number": VISA}, "paymentType"),
+        ({"currency": "USD", "paymentBrand": "VIZA"}, {"card.number": VISA}, "currency"),
+        ({"paymentType": "CD", "paymentBrand": "VIZA"}, {"card.number": VISA}, "paymentBrand"),
+        ({"paymentType": "CD", "paymentBrand": NO_CREDITS}, {}, "paymentType"),
+    ],
+)
+def test_what_is_refused_is_refused_in_order(sent: dict[str, str], secrets: dict[str, str], name: str) -> None:
+    """The type, the currency, the brand, and what the brand takes."""
+    parameters = Parameters(values=SENT | sent, secrets={each: Secret(value) for each, value in secrets.items()})
+    with pytest.raises(RequestRefusedError) as refused:
+        build_payment_request(
+            parameters, merchant=Merchant(id=UUID(int=1)), channel=Channel(currencies=["EUR"]), now=NOW, trace=TRACE
+        )
+    assert [one.name for one in refused.value.errors] == [name]
+
+
+def test_a_stored_brand_is_asked_whether_it_takes_the_type() -> None:
+    with pytest.raises(RequestRefusedError) as refused:
+        build(SENT | {"paymentType": "CD"}, stored=replace(STORED, brand=NO_CREDITS))
+    assert [(one.name, one.value) for one in refused.value.errors] == [("paymentType", "CD")]
+
+
+def test_a_means_of_a_stored_payment_is_not_read_from_the_request() -> None:
+    made = build(SENT, {"card.number": "4200000000000000", "card.cvv": "123"}, stored=STORED)
+    assert isinstance(made.means, Card)
+    assert made.means.number.reveal() == "5454545454545454"

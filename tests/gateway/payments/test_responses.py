@@ -18,6 +18,7 @@ from gateway.connectors.routing import CONNECTORS
 from gateway.core import clock, identifiers
 from gateway.core.secret import Secret
 from gateway.models import Channel, Merchant, Payment, Status
+from gateway.payments import responses
 from gateway.payments.rendering import render_payment
 from gateway.payments.responses import (
     ResponseFormat,
@@ -183,3 +184,33 @@ def test_names_are_sorted_by_their_octets_shorter_ones_first(value: dict[str, in
     assert list(sort_like_jsonb(value)) == names
     assert list(sort_like_jsonb([{"x": value}])[0]["x"]) == names
     assert sort_like_jsonb(value) == value
+
+
+@pytest.mark.parametrize(("brand", "asked_for"), [("VISA", "VISA"), ("DIRECTDEBIT_SEPA", ""), ("WALLET1", "")])
+def test_what_was_not_sent_on_is_asked_of_the_account_that_took_the_payment(
+    brand: str, asked_for: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a card's own brand: rows of a connector name card networks."""
+    asked: list[Any] = []
+    monkeypatch.setattr(CONNECTORS["simulator"], "sends", ())
+    monkeypatch.setattr(responses, "list_unsent", lambda *each: (asked.append(each), ("unsent",))[1])
+    made = form(values={"a": "1", "both": "plain"}, secrets={"b": Secret("2"), "both": Secret("3")})
+    body = json.loads(render_response(row(brand=brand, payment_type="PA"), made).text)
+    assert body["ignoredParameters"] == ["unsent"]
+    assert asked == [((), asked_for, "PA", {"a": "1", "b": Secret("2"), "both": "plain"})]
+
+
+def test_a_renderer_of_its_own_renders_the_response() -> None:
+    made = form(ndc="n", renderer=lambda payment: {"result": {"code": "x"}, "own": payment.id.hex})
+    for rendered in (render_response(row(), made), render_stored_response(row(), made)):
+        body = json.loads(rendered.text)
+        assert (body["own"], body["ndc"], body["result"]) == (IDENT.hex, "n", {"code": "x"})
+        assert "amount" not in body
+
+
+def test_columns_are_put_into_the_order_of_a_replay() -> None:
+    payment = row(request={"bb": 1, "a": {"dd": 1, "c": 2}}, answer={"descriptor": "Shop", "avs": "A"})
+    render_stored_response(payment, form())
+    assert list(payment.request) == ["a", "bb"]
+    assert list(payment.request["a"]) == ["c", "dd"]
+    assert list(payment.answer) == ["avs", "descriptor"]

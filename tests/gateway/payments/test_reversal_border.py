@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
 
 import pytest
 
 from gateway.backoffice.payments.follow_up_offers import list_follow_up_offers
 from gateway.models import BatchedCapture, CaptureBatch, Channel, Payment, Status
+from gateway.payments import reversal_border
 from gateway.payments.follow_ups import load_chain
-from gateway.payments.reversal_border import find_beyond_reversal, is_beyond_reversal
+from gateway.payments.reversal_border import find_beyond_reversal, is_beyond_reversal, is_card_payout
 from tests.support.clock import jump
 from tests.support.fixtures import Shop
 from tests.support.settlement import csv, institute, line, payment_of, take_in
@@ -17,6 +20,7 @@ from tests.support.settlement import csv, institute, line, payment_of, take_in
 TOO_LATE = "700.300.700"
 OK = "000.100.110"
 HOUR = 3600
+NOW = datetime(2035, 11, 15, 12, tzinfo=UTC)
 
 
 def pay(shop: Shop, kind: str) -> str:
@@ -146,3 +150,62 @@ def test_of_captures_at_a_host_those_in_a_batch_are_beyond_it(shop: Shop) -> Non
         )
     found = find_beyond_reversal(paid.values(), paid["sent"].created_at)
     assert {name for name, payment in paid.items() if payment.pk in found} == {"sent"}
+
+
+# What is asked of whom. No database.
+
+
+def stored(number: int, **values: Any) -> Payment:
+    row = Payment(**{
+        "id": UUID(int=number), "payment_type": "DB", "status": Status.APPROVED, "connector": "simulator",
+        "means": "card", "created_at": NOW, "channel": Channel(reversal_hours=0), "request": {}, "answer": {}, **values,
+    })  # fmt: skip
+    row.chain = row.id
+    return row
+
+
+PAYOUT = {"transactionProcessingCode": "PAYMENT"}
+
+
+@pytest.mark.parametrize(
+    ("values", "is_payout"),
+    [
+        ({}, True),
+        ({"connector": "stripe"}, True),
+        ({"means": "tokenAccount"}, True),
+        ({"connector": "simulator"}, False),
+        ({"connector": "sepa"}, False),
+        ({"means": "bankAccount"}, False),
+        ({"means": ""}, False),
+        ({"payment_type": "DB"}, False),
+        ({"request": {}}, False),
+        ({"request": {"transactionProcessingCode": "FUNDING"}}, False),
+    ],
+    ids=str,
+)
+def test_a_credit_that_a_network_pushed_to_a_card_is_a_payout(values: dict[str, Any], is_payout: bool) -> None:
+    row = stored(1, **{"payment_type": "CD", "connector": "iso8583", "request": PAYOUT, **values})
+    assert is_card_payout(row) is is_payout
+    asked: list[Any] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reversal_border, "find_settled_payments", lambda left: (asked.append(left), set())[1])
+        assert is_beyond_reversal(row, NOW) is is_payout
+    assert asked == ([] if is_payout else [{row.id}])
+
+
+def test_of_settlement_is_asked_what_may_still_be_reversed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Payments that are beyond it already, authorizations and what was not approved are not asked about."""
+    old = {"channel": Channel(reversal_hours=1), "completed_at": NOW - timedelta(hours=2)}
+    rows = [
+        stored(1), stored(2), stored(3, **old), stored(4, payment_type="PA"), stored(5, status=Status.DECLINED),
+        stored(6, payment_type="CD", connector="iso8583", request=PAYOUT), stored(7, payment_type="CP"),
+    ]  # fmt: skip
+    asked: list[set[UUID]] = []
+    monkeypatch.setattr(
+        reversal_border, "find_settled_payments", lambda left: (asked.append(set(left)), {UUID(int=2)})[1]
+    )
+    found = find_beyond_reversal(iter(rows), NOW)
+    assert asked == [{UUID(int=1), UUID(int=2), UUID(int=7)}]
+    assert found == {UUID(int=2), UUID(int=3), UUID(int=6)}
+    assert find_beyond_reversal([], NOW) == frozenset()
+    assert len(asked) == 1

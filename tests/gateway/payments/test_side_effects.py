@@ -650,3 +650,88 @@ def test_a_job_is_started_with_the_registration_and_the_agreement_of_its_payment
         assert rows(effects, Payment) == [{"id": 1}] * started
         assert ("job" in effects.answer.get("facts", {})) is started
         assert ("standingInstruction" in effects.answer.get("facts", {})) is (agreement is not None)
+
+
+# What is asked of others, with what.
+
+
+def test_an_authorization_ends_by_the_days_of_its_acquirers_zone(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[Any, ...]] = []
+    zone: Any = object()
+    end = NOW + timedelta(days=4)
+
+    def compute(at: datetime, validity: Any, where: Any) -> datetime:
+        asked.append((at, validity.days, where))
+        return end
+
+    monkeypatch.setattr(side_effects, "find_day_zone", lambda *each: (asked.append(each), zone)[1])
+    monkeypatch.setattr(side_effects, "compute_authorization_end", compute)
+    assert approve(pay("PA", channel=DAYS)).changes == {"expires_at": end}
+    assert asked == [(side_effects.CONNECTORS["simulator"], CHANNEL, "M-1"), (NOW, 9, zone)]
+
+
+def test_a_job_is_started_by_what_the_acquirer_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it adds to the answer stands beside the agreement's ids."""
+    asked: list[AcquirerReply] = []
+
+    class Hooks:
+        def start(self, payment: Payment, reply: AcquirerReply, *_: Any) -> StartedJob:
+            asked.append(reply)
+            return StartedJob(
+                rows=[], answer={"facts": {"standingInstruction": {"a": "b"}}, "resultDetails": {"c": "d"}}
+            )
+
+    monkeypatch.setattr(side_effects, "get_job_hooks", Hooks)
+    effects = approve(
+        pay(request={"job": {"cron": "x"}, "standingInstruction": CIT}, registration=STORED), connector_tx_id="there"
+    )
+    assert [reply.connector_tx_id for reply in asked] == ["there"]
+    assert effects.answer["facts"]["standingInstruction"] == {"initialTransactionId": "there", "a": "b"}
+    assert effects.answer["resultDetails"] == {"CardholderInitiatedTransactionID": "there", "c": "d"}
+
+
+def test_a_mandate_is_mailed_for_its_payment_at_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(
+        side_effects.mandate_mails, "build_mandate_mail_row", lambda *each: (asked.append(each), {"m": 1})[1]
+    )
+    used: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(side_effects.mandate_mails, "is_mandate_used", lambda *each: (used.append(each), True)[1])
+    payment = pay("RG", means="", request={})
+    declined = approve(payment, Status.DECLINED)
+    assert (used, asked) == ([(payment, Status.DECLINED)], [(payment, NOW)])
+    assert (declined.changes, declined.rows) == ({"means_sealed": None}, [(MandateMail, {"m": 1})])
+    monkeypatch.setattr(side_effects.mandate_mails, "build_mandate_mail_row", lambda *_: None)
+    assert approve(pay(), Status.PENDING) is side_effects.NO_EFFECTS
+
+
+@pytest.mark.django_db
+def test_a_renewed_card_of_an_agreement_is_updated_and_linked_at_once(stored: Registration) -> None:
+    payment = pay(registration=stored.id, agreement=STORED, answer=RENEWED)
+    effects = approve(payment, transaction_link=LINK)
+    assert [model for model, _, _ in effects.updates] == [Registration, Agreement]
+    assert effects.answer == {"transactionLink": LINK}
+
+
+@pytest.mark.django_db
+def test_a_renewal_without_a_date_changes_nothing_of_the_card(stored: Registration) -> None:
+    effects = approve(pay(registration=stored.id, answer={"renewsCard": True}))
+    [(_, changes, _)] = effects.updates
+    assert changes["details"] == stored.details
+
+
+def test_a_token_is_asked_for_by_the_details_of_the_card(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(side_effects, "wants_network_tokens", lambda channel: True)
+    monkeypatch.setattr(side_effects, "is_tokenizable", lambda *each, wallet: (asked.append((*each, wallet)), False)[1])
+    approve(register())
+    approve(register(request={"createRegistration": "true", "wallet3": {"source": "app"}}, brand="MASTER"))
+    card = {"bin": "420000", "last4Digits": "0000"}
+    assert asked == [("VISA", card, False), ("MASTER", card, True)]
+
+
+def test_an_account_opens_for_its_own_payment_alone() -> None:
+    """An account that is sealed for another payment is not opened."""
+    sealed = current_vault().seal(NUMBER, STORED)
+    assert rows(approve(register(means_sealed=sealed)), Registration) == []
+    assert len(rows(approve(register(id=STORED, chain=STORED, means_sealed=sealed)), Registration)) == 1

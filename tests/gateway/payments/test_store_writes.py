@@ -217,7 +217,7 @@ ATTEMPTS: dict[str, Attempt] = {
     "token_fallback": lambda payment, plan: store.record_token_fallback(payment, declined(payment), plan=plan),
     "reroute": lambda payment, plan: store.reroute_payment(
         payment, REPLY, connector="stub", account="M-2", route=ROUTE, at=payment.created_at + timedelta(seconds=5),
-        duration_ms=17,
+        duration_ms=17, plan=None,
     ),
 }  # fmt: skip
 
@@ -275,7 +275,9 @@ def test_a_refusal_that_sent_nothing_has_no_exchange(shop: Shop) -> None:
     payment = begun(shop)
     at = payment.created_at
     reply = AcquirerReply(code=CODE)
-    assert store.reroute_payment(payment, reply, connector="stub", account="M", route={}, at=at, duration_ms=1)
+    assert store.reroute_payment(
+        payment, reply, connector="stub", account="M", route={}, at=at, duration_ms=1, plan=None
+    )
     assert not AcquirerExchange.objects.exists()
 
 

@@ -16,6 +16,8 @@ from gateway.access.tokens import TokenLimits
 from gateway.catalogue.errors import InvalidParametersError
 from gateway.core import clock, identifiers
 from gateway.models import Payment, TokenLimitUsage
+from gateway.payments.refusal import RequestRefusedError
+from gateway.payments.store import IdempotencyKeyTakenError
 from gateway.payments.stored_answer import HeldPart, PrivateFacts
 from gateway.payments.token_limits import (
     TOKEN_LIMIT_WINDOW,
@@ -178,7 +180,16 @@ def test_what_is_reserved_and_what_moved_stay_within_the_limit(shop: Shop, amoun
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(
-    ("fault", "kept"), [(TokenLimitError(), 0), (InvalidParametersError([]), 0), (KeyboardInterrupt(), 1)], ids=repr
+    ("fault", "kept"),
+    [
+        (TokenLimitError(), 0),
+        (InvalidParametersError([]), 0),
+        (RequestRefusedError("800.110.100"), 0),
+        (IdempotencyKeyTakenError(), 0),
+        (RuntimeError(), 1),
+        (KeyboardInterrupt(), 1),
+    ],
+    ids=repr,
 )
 def test_a_refusal_gives_back_its_own_reservation_only(shop: Shop, fault: BaseException, kept: int) -> None:
     moved(shop, "1.00")

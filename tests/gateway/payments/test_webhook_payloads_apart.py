@@ -5,15 +5,19 @@ Source: decisions, section 6; Part A, Events.
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
 import pytest
+from django.test import override_settings
 
 from gateway.core import clock, identifiers
-from gateway.models import Channel, Merchant, Notification, Payment, RiskDecision
+from gateway.models import Channel, Merchant, Notification, Payment, Registration, RiskDecision
+from gateway.outbound.address_guard import MAX_URL_CHARS
+from gateway.payments import webhook_payloads
 from gateway.payments.webhook_payloads import _build_return_url, render_webhook_payload
 
 NOW = datetime(2035, 11, 15, tzinfo=UTC)
@@ -92,3 +96,83 @@ def test_a_decision_on_risk_is_told_to_whom_it_concerns(
 ) -> None:
     notification = Notification(kind=kind, channel_id=CHANNEL, sequence=3, created_at=NOW)
     assert render_webhook_payload(notification, payment(), decision=decision).get("risk") == risk
+
+
+STORED = UUID(int=4)
+
+
+def registration() -> Registration:
+    row = Registration(
+        id=STORED, brand="MASTER", details={"card": {"bin": "545454", "holder": "Jane"}}, request={}, test_mode=""
+    )
+    row._state.fields_cache["network_token"] = None  # it has none, and no database is asked
+    return row
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "stored", "is_payments", "brand"),
+    [
+        # Of a registration that a payment made: as it is stored.
+        ("REGISTRATION", {}, True, False, "MASTER"),
+        # Of a change: the record of it.
+        ("REGISTRATION", {"payment_type": "RR"}, True, False, "VISA"),
+        ("REGISTRATION", {"payment_type": "RG"}, True, False, "VISA"),
+        ("REGISTRATION", {"payment_type": "TE"}, True, False, "VISA"),
+        ("REGISTRATION", {"payment_type": "DR"}, True, False, "VISA"),
+        ("REGISTRATION", {}, False, True, "VISA"),
+        ("PAYMENT", {}, True, True, "VISA"),
+    ],
+)
+def test_a_registration_is_told_as_its_endpoints_answer_it(
+    kind: str, values: dict[str, Any], stored: bool, is_payments: bool, brand: str
+) -> None:
+    notification = Notification(kind=kind, channel_id=CHANNEL, sequence=3, created_at=NOW)
+    row = payment(registration=STORED, result_code="000.100.112", **values)
+    body = render_webhook_payload(notification, row, registration=registration() if stored else None)
+    assert body["id"] == (row.id if is_payments else STORED).hex
+    assert ("amount" in body, body["paymentBrand"]) == (is_payments, brand)
+    assert body["result"]["code"] == "000.100.112"
+
+
+def test_a_webhook_of_risk_adds_to_the_score_that_was_shown() -> None:
+    row = payment(answer={"descriptor": "SHOP", "facts": {"risk": {"score": "+00001", "other": "x"}}})
+    notification = Notification(kind="RISK", channel_id=CHANNEL, sequence=3, created_at=NOW)
+    told = render_webhook_payload(notification, row, decision=RiskDecision(outcome="accept", score=None))
+    assert told["risk"] == {"score": "+00001", "other": "x", "outcome": "accept"}
+
+
+@pytest.mark.parametrize(("spare", "called"), [(0, True), (-1, False)])
+def test_an_address_of_the_greatest_length_is_called(spare: int, called: bool) -> None:
+    plain = _build_return_url(Notification(kind="PAYMENT"), payment())
+    url = URL + "n" * (MAX_URL_CHARS - len(plain) - spare)
+    found = _build_return_url(Notification(kind="PAYMENT"), payment(request={"notificationUrl": url}))
+    assert len(found) == (MAX_URL_CHARS if called else 0)
+
+
+@override_settings(GATEWAY_BUILD_NUMBER="build-1")
+def test_a_webhook_says_which_build_wrote_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    notification = Notification(id=7, kind="PAYMENT", channel_id=CHANNEL, sequence=3, created_at=NOW)
+    assert render_webhook_payload(notification, payment())["buildNumber"] == "build-1"
+    monkeypatch.setattr(webhook_payloads, "_PAYLOAD_SOURCES", {})
+    webhook_payloads.register_payload_source("SCHEDULE", lambda rows: {one.pk: {"a": "b"} for one in rows})
+    other = Notification(id=8, kind="SCHEDULE", action="CREATED")
+    built = webhook_payloads.build_webhook_payloads([other], {8})
+    assert json.loads(built[8].text)["payload"] == {"a": "b", "buildNumber": "build-1"}
+    assert webhook_payloads.build_webhook_payloads([other], set()) == {}
+
+
+def test_the_sweep_is_of_all_merchants_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[datetime] = []
+    monkeypatch.setattr(webhook_payloads.retention, "purge_webhook_deliveries", lambda at: (asked.append(at), 5)[1])
+    assert webhook_payloads.SWEEP_TIMER.run(Merchant(name="m")) == 0
+    assert asked == []
+    before = clock.real_now()
+    assert webhook_payloads.SWEEP_TIMER.run(None) == 5
+    assert before <= asked[0] <= clock.real_now()
+
+
+def test_the_timer_delivers_what_is_rendered_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    run: Any = webhook_payloads.TIMER.run
+    assert (run.func, run.args) == (
+        webhook_payloads.delivery.deliver_due_webhooks, (webhook_payloads.build_webhook_payloads,),
+    )  # fmt: skip

@@ -96,7 +96,9 @@ def test_a_payment_that_moved_on_is_told_as_it_was_then(shop: Shop, moved: bool)
     assert codes == ["000.100.110"] * 2
 
 
-def test_a_registration_is_told_as_it_is_stored_and_only_where_it_is_rendered(shop: Shop) -> None:
+def test_a_registration_is_told_as_it_is_stored_and_only_where_it_is_rendered(
+    shop: Shop, django_assert_num_queries: Any
+) -> None:
     paid, other = (pay(shop, createRegistration="true") for _ in range(2))
     assert Registration.objects.count() == 2
     notes = [note(one, kind="REGISTRATION", registration=one.registration) for one in (paid, other)]
@@ -104,7 +106,9 @@ def test_a_registration_is_told_as_it_is_stored_and_only_where_it_is_rendered(sh
     assert build(notes, notes[:1]) == {notes[0].pk: (paid.registration.hex, "")}
     assert webhook_payloads._load_registrations(notes, {notes[0].pk}).keys() == {paid.registration}
     assert webhook_payloads._load_registrations(notes, set()) == {}
-    assert webhook_payloads._load_registrations([note(pay(shop))], {notes[0].pk}) == {}
+    plain = note(pay(shop))
+    with django_assert_num_queries(0):
+        assert webhook_payloads._load_registrations([plain], {plain.pk}) == {}
 
 
 def test_a_decision_is_read_for_notifications_of_risk_that_are_rendered(shop: Shop) -> None:
@@ -136,3 +140,13 @@ def test_another_kind_is_rendered_by_its_own_source(shop: Shop, monkeypatch: pyt
     told = json.loads(built[notes[0].pk].text)
     assert (told["type"], told["action"]) == ("SCHEDULE", "UPDATED")
     assert set(told["payload"]) == {"id", "buildNumber"}
+
+
+def test_the_channels_of_all_that_is_rendered_are_read_at_once(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of payments that are still there."""
+    asked: list[list[UUID]] = []
+    monkeypatch.setattr(webhook_payloads, "prefetch_channels", lambda rows: asked.append([row.pk for row in rows]))
+    paid, other = pay(shop), pay(shop, notificationUrl=URL)
+    notes = [note(paid), note(paid, payment_id=UUID(int=9)), note(other)]
+    assert build(notes, notes[:2]).keys() == {notes[0].pk, notes[2].pk}
+    assert asked == [[paid.pk]]
