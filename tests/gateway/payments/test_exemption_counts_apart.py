@@ -14,6 +14,7 @@ from gateway.core import identifiers
 from gateway.db.statement import WriteStatement
 from gateway.models import ExemptionCount, ExemptionRequest, Payment
 from gateway.payments import exemption_counts
+from gateway.payments.stored_answer import PrivateFacts
 from gateway.threeds.exemption_rules import CardCount, Exemption, ExemptionDecision, ExemptionStage, StageChoice
 from tests.gateway.payments.test_store import begun
 from tests.support.database import others_stay
@@ -143,6 +144,27 @@ def test_a_completion_that_comes_too_late_sets_nothing_back(shop: Shop, rules: d
     used(shop, KEY, 3, 30, 5)
     assert not complete(payment, rules, sequence=payment.sequence + 1)
     assert count_of(shop) == (3, Decimal(30), 5)
+
+
+@pytest.mark.parametrize(("authentications", "left"), [(0, (2, "27.50", 0)), (1, (3, "40.00", 1))])
+def test_what_is_given_back_after_an_authentication_touches_no_newer_count(
+    shop: Shop, stranger: Shop, authentications: int, left: tuple[int, str, int]
+) -> None:
+    payment = started(shop)
+    assert record_counted(payment)
+    ExemptionCount.objects.update(payments=3, amount=40, authentications=authentications)
+    for one, key in ((shop, ANOTHER), (stranger, KEY)):
+        used(one, key, 3, 40, authentications)
+    payment.channel.exemptions = {"lowValue": True}
+    payment.status, payment.means_fingerprint = "DECLINED", KEY
+    payment.answer = PrivateFacts(exemption=Exemption.LOW_VALUE).as_json()
+    write = WriteStatement()
+    ended = {"status": "DECLINED", "result_code": "800.100.155", "completed_at": AT}
+    write.update(payment, ended, expecting={"status": "STARTED", "sequence": payment.sequence})
+    exemption_counts.add_completion_writes(write, payment)
+    assert write.run()
+    assert count_of(shop) == (left[0], Decimal(left[1]), left[2])
+    assert count_of(shop, ANOTHER) == count_of(stranger) == (3, Decimal(40), authentications)
 
 
 # --- requests that no limit counts ------------------------------------------------------------------------------------
