@@ -7,9 +7,11 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import pytest
 
+from gateway.catalogue.endpoints import PAYMENT_ENDPOINT
 from gateway.connectors.means import Card
 from gateway.core.secret import Secret
 from gateway.models import Channel, Merchant, Payment
@@ -25,6 +27,7 @@ from tests.support.chains import after, first
 NOW = datetime(2033, 5, 6, 7, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 CARD = Card(number=Secret("4200000000000000"), expiry_month="05", expiry_year="2034")
+TARGET_ID = UUID(int=71)
 EXPIRED, CLOSED, ABOVE = "700.300.400", "700.400.300", "700.400.100"
 RENEWS, REFUSES = Channel.ExpiredCaptures.RENEW, Channel.ExpiredCaptures.REFUSE
 
@@ -89,11 +92,11 @@ def request(kind: str, target: Payment, amount: str = "10.00", **values: Any) ->
     practice = {"standingInstruction.industryPractice": "REAUTHORIZATION"} if kind == "PA" else {}
     parameters = sent(paymentType=kind, amount=amount, currency="EUR")
     parameters.values.update(practice)
-    base = request_of(parameters)
-    return FollowUpRequest(
-        **{name: getattr(base, name) for name in ("payment", "merchant", "channel", "parameters", "now", "trace")}
-        | {"target": target.id, **values}
-    )
+    return FollowUpRequest(**fields(request_of(parameters)) | {"target": target.id, **values})
+
+
+def fields(asked: FollowUpRequest) -> dict[str, Any]:
+    return {name: getattr(asked, name) for name in ("payment", "merchant", "channel", "parameters", "now", "trace")}
 
 
 def test_a_follow_up_is_inserted_submitted_and_completed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -299,3 +302,121 @@ def test_amounts_are_of_the_request(monkeypatch: pytest.MonkeyPatch) -> None:
     target = paid()
     Steps(monkeypatch, target)
     assert process_follow_up(request("RF", target, "12.34")).amount == Decimal("12.34")
+
+
+# --- parameters -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_what_does_not_belong_to_a_follow_up_is_dropped_where_the_payment_is_named_by_its_reference(
+    named: bool,
+) -> None:
+    """Its card comes from the chain; what belongs to both stays as it was sent."""
+    pairs = [
+        ("entityId", "8a8294174b7ecb28014b9699220015ca"), ("paymentType", "DB"), ("amount", "10.00"),
+        ("currency", "EUR"), ("paymentBrand", "VISA"), ("card.number", "4200000000000000"),
+        ("card.expiryMonth", "05"), ("card.expiryYear", "2034"), ("card.holder", "Jane Jones"),
+        ("merchantTransactionId", "order-4711"),
+    ]  # fmt: skip
+    parameters = PAYMENT_ENDPOINT.catalogue.parse(pairs)
+    parameters.ignored = ("unknown",)
+    if named:
+        parameters.values["referenceUuid"] = TARGET_ID.hex
+    before = set(parameters.names)
+    follow_ups._check_reference(FollowUpRequest(**{**fields(request_of(parameters)), "target": TARGET_ID}))
+    card = {"card.number", "card.expiryMonth", "card.expiryYear", "card.holder"}
+    dropped = card if named else set()
+    assert before - set(parameters.names) == dropped
+    assert (set(parameters.ignored), parameters.ignored[0]) == ({"unknown", *dropped}, "unknown")
+    assert len(parameters.ignored) == 1 + len(dropped)
+    assert ("card.number" in parameters.secrets) is not named
+    titles = {item[0].structure.title for item in parameters.items}
+    assert ("Card account" in titles) is not named
+    assert "Basic payment" in titles
+    assert parameters.get("merchantTransactionId") == "order-4711"
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "ignored"),
+    [
+        ("CP", {"sequence": "FINAL"}, ()),
+        ("RF", {"sequence": "FINAL"}, ()),
+        ("RV", {"sequence": "FINAL"}, ()),
+        ("RB", {"sequence": "FINAL"}, ("sequence",)),
+        ("CB", {"chargebackResultCode": "000.100.221"}, ()),
+        ("CR", {"chargebackResultCode": "000.100.221"}, ("chargebackResultCode",)),
+        ("CP", {"numberOfCaptures": "2"}, ("numberOfCaptures",)),
+        ("CP", {"transactionProcessingCode": "PAYMENT"}, ("transactionProcessingCode",)),
+        ("CP", {"transactionProcessingCode": "FUNDING"}, ("transactionProcessingCode",)),
+        ("CP", {"transactionProcessingCode": "PURCHASE"}, ()),
+        ("RF", {"merchantMemo": "x"}, ()),
+    ],
+    ids=str,
+)
+def test_a_parameter_without_effect_is_ignored(kind: str, values: dict[str, str], ignored: tuple[str, ...]) -> None:
+    parameters = sent(**values)
+    follow_ups._ignore_parameters_without_effect(OPERATIONS[kind], parameters)
+    assert parameters.ignored == ignored
+    assert set(parameters.values) == set(values) - set(ignored)
+
+
+@pytest.mark.parametrize("names", [(), ("descriptor",)])
+def test_what_an_acquirer_cannot_be_sent_refuses_its_follow_up(
+    monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...]
+) -> None:
+    seen: list[Any] = []
+    monkeypatch.setattr(follow_ups, "find_unsendable", lambda *call: seen.append(call) or names)
+    monkeypatch.setattr(follow_ups, "CONNECTORS", {"simulator": SimpleNamespace(sends="a table")})
+    parameters = sent(descriptor="Shop")
+    target = paid(brand="MASTER")
+    if not names:
+        follow_ups._check_sendable(parameters, OPERATIONS["RF"], target)
+    else:
+        with pytest.raises(RequestRefusedError) as told:
+            follow_ups._check_sendable(parameters, OPERATIONS["RF"], target)
+        assert told.value.code == "600.200.400"
+        assert [(one.name, one.value) for one in told.value.errors] == [("descriptor", "Shop")]
+    assert seen == [("a table", "MASTER", "RF", parameters.values)]
+
+
+# --- chains that were archived ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("reads", "brought", "back", "members"),
+    [
+        ([["first", "later"]], None, None, ["first", "later"]),
+        ([[], ["first"]], True, "target", ["first"]),
+        ([[], ["first"]], False, "target", ["first"]),
+        ([[], []], False, "target", None),
+        ([["later"], ["first", "later"]], True, "first", ["first", "later"]),
+        ([["later"]], False, "first", ["later"]),
+    ],
+    ids=["there", "brought back", "by another request", "nowhere", "the rest of it", "the rest is nowhere"],
+)
+@pytest.mark.parametrize("of_channel", [True, False])
+def test_a_chain_is_brought_back_where_its_first_payment_is_not_there(
+    monkeypatch: pytest.MonkeyPatch,
+    reads: list[list[str]],
+    brought: bool | None,
+    back: str | None,
+    members: list[str] | None,
+    of_channel: bool,
+) -> None:
+    began = paid()
+    rows = {"first": began, "later": after(began, "RF")}
+    left = list(reads)
+    looked: list[Any] = []
+    asked: list[Any] = []
+    monkeypatch.setattr(
+        follow_ups, "_load_target_chain", lambda *call: looked.append(call) or [rows[one] for one in left.pop(0)]
+    )
+    monkeypatch.setattr(follow_ups, "bring_chain_back", lambda *call: asked.append(call) or brought)
+    merchant, channel = Merchant(), Channel() if of_channel else None
+    found = follow_ups.load_chain(TARGET_ID, merchant, channel)
+    assert (list(found.members) if found is not None else None) == (
+        [rows[one] for one in members] if members is not None else None
+    )
+    assert looked == [(TARGET_ID, merchant, channel)] * len(reads)
+    ident = TARGET_ID if back == "target" else began.id
+    assert asked == ([(ident, merchant.pk, channel.pk if channel is not None else None)] if back else [])
