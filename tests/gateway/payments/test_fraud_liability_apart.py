@@ -99,6 +99,7 @@ EXEMPT = {"exemptionFlag": "01", "challengeIndicator": "05"}
         ({"eci": "05", **EXEMPT}, {}, ISSUER),
         ({"eci": "07", **EXEMPT}, {}, EXEMPTED),
         (EXEMPT, {}, EXEMPTED),
+        ({"eci": "06", "version": "1.0.2", **EXEMPT}, {}, PLAIN),
         (EXEMPT, MAIL, ORDER),
         (EXEMPT, MIT, INITIATED),
     ],

@@ -347,6 +347,17 @@ def test_a_mail_names_the_collection_before_the_mandate_before_the_payment(
     assert composed.body.endswith("\n")
 
 
+@pytest.mark.parametrize(
+    ("sent", "locale", "language"), [("FR", "de", "fr"), ("XX", "de", "de"), ("", "it", "it"), ("", "", "en")]
+)
+def test_a_mail_speaks_the_shoppers_language_before_that_of_the_page(
+    monkeypatch: pytest.MonkeyPatch, sent: str, locale: str, language: str
+) -> None:
+    composed = compose(monkeypatch, request={"customer": {"language": sent}, "locale": locale})
+    assert composed.language == language
+    assert languages.load_mail_texts(language)["reference"] in composed.body
+
+
 @pytest.mark.parametrize("length", [119, 120, 121])
 def test_a_long_creditor_is_cut(monkeypatch: pytest.MonkeyPatch, length: int) -> None:
     mandate = SepaMandate(creditor_name="C" * length, mandate="M", signed_on=date(2030, 2, 3))
