@@ -12,12 +12,18 @@ from uuid import UUID
 import pytest
 
 from gateway.catalogue.endpoints import PAYMENT_ENDPOINT
+from gateway.catalogue.errors import InvalidParametersError
 from gateway.connectors.means import Card
 from gateway.core.secret import Secret
 from gateway.models import Channel, Merchant, Payment
 from gateway.payments import follow_ups
 from gateway.payments.chain_amounts import Chain
-from gateway.payments.follow_ups import FollowUpRequest, find_follow_up_arrival, process_follow_up
+from gateway.payments.follow_ups import (
+    GATEWAY_FOLLOW_UP_PARAMETERS,
+    FollowUpRequest,
+    find_follow_up_arrival,
+    process_follow_up,
+)
 from gateway.payments.operation_table import OPERATIONS, RELEASE_OPERATION
 from gateway.payments.refusal import ACCOUNT_ERASED_CODE, RequestRefusedError
 from gateway.payments.stored_answer import TokenUse, set_token_use
@@ -143,6 +149,7 @@ def test_the_retry_rules_stop_a_rebill_before_it_is_sent(monkeypatch: pytest.Mon
     asked = request("RB", target)
     row = process_follow_up(asked)
     assert steps.calls["insert"][0][1]["plan"] == "a plan"
+    assert steps.call("plan_follow_up_screening") == ((row, CARD), {"merchant_initiated": True})
     assert steps.call("screen_follow_up") == ((row, "a plan", asked), {})
     told = ((row, stopped, asked), {}) if stopped else ((row, "an outcome", asked), {"plan": "a plan"})
     assert steps.call("complete_unless_recovered") == told
@@ -156,6 +163,17 @@ def test_a_payment_that_is_not_there_is_unknown(monkeypatch: pytest.MonkeyPatch,
         process_follow_up(request("RF", paid()))
     assert (told.value.code, told.value.status) == ("600.200.500", 404)
     assert steps.done == ["load_chain"]
+
+
+def test_a_reference_to_another_payment_is_refused_before_anything_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    target = paid()
+    steps = Steps(monkeypatch, target)
+    asked = request("RF", target)
+    asked.parameters.values["referenceUuid"] = TARGET_ID.hex
+    with pytest.raises(RequestRefusedError) as told:
+        process_follow_up(asked)
+    assert [error.name for error in told.value.errors] == ["referenceUuid"]
+    assert steps.done == []
 
 
 def test_an_operation_goes_before_that_of_the_payment_type(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -334,6 +352,19 @@ def test_what_does_not_belong_to_a_follow_up_is_dropped_where_the_payment_is_nam
     assert ("Card account" in titles) is not named
     assert "Basic payment" in titles
     assert parameters.get("merchantTransactionId") == "order-4711"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("card.number", "4200000000000000"), ("entityId", "8a8294174b7ecb28014b9699220015ca")]
+)
+def test_a_follow_up_of_the_gateways_own_takes_no_card_and_no_entity(name: str, value: str) -> None:
+    pairs = [("paymentType", "RF"), ("amount", "10.00"), ("currency", "EUR")]
+    assert GATEWAY_FOLLOW_UP_PARAMETERS.parse(pairs)["paymentType"] == "RF"
+    with pytest.raises(InvalidParametersError) as told:
+        GATEWAY_FOLLOW_UP_PARAMETERS.parse([*pairs, (name, value)])
+    [error] = told.value.errors
+    assert error.name == name
+    assert "another endpoint takes it" in error.message
 
 
 @pytest.mark.parametrize(
