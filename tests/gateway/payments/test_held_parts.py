@@ -77,6 +77,16 @@ def test_a_payment_is_held_while_it_is_pending_with_a_part(status: str, answer: 
     assert held_parts.is_held(payment(status=status, answer=answer)) is (status == "PENDING" and answer is HELD)
 
 
+@pytest.mark.parametrize("status", Status.values)
+@pytest.mark.parametrize("answer", [{}, HELD, collecting()], ids=["plain", "part", "collecting"])
+def test_a_payment_once_held_a_part_that_holds_none_any_more_and_is_not_approved(
+    status: str, answer: dict[str, Any]
+) -> None:
+    gave_back = answer is HELD and status not in ("PENDING", "APPROVED")
+    assert held_parts.was_held(payment(status=status, answer=answer)) is gave_back
+    assert held_parts.was_held(None) is False
+
+
 @pytest.mark.parametrize("status", ["STARTED", "IN_DOUBT"])
 @pytest.mark.parametrize("amount", ["0.01", "46.00", "91.99"])
 def test_less_than_the_amount_is_held(status: str, amount: str) -> None:

@@ -25,3 +25,9 @@ def test_the_hooks_of_jobs_are_those_registered_last(monkeypatch: pytest.MonkeyP
     assert job_hooks.get_job_hooks() is first
     job_hooks.register_job_hooks(last)
     assert job_hooks.get_job_hooks() is last
+
+
+def test_a_payment_that_starts_no_job_writes_nothing() -> None:
+    nothing = job_hooks.StartedJob()
+    assert (list(nothing.rows), dict(nothing.answer)) == ([], {})
+    assert job_hooks.StartedJob(answer={"a": 1}) == job_hooks.StartedJob(rows=(), answer={"a": 1}) != nothing

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -50,6 +51,25 @@ def test_a_follow_up_has_the_card_of_its_chain(api: Api, values: dict[str, Any],
     follows = {"referenced": first.pk, "chain": first.pk} if values.pop("follows", False) else {}
     row = Payment(**values, **follows, answer=MASTER if not follows else {})
     assert find_network_brand(row) == network
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("values", "reads"),
+    [
+        ({"brand": "WALLET1"}, 1),
+        ({"brand": "MASTER"}, 0),
+        ({"brand": "WALLET1", "referenced": None}, 0),
+        ({"brand": "WALLET1", "means": "bankAccount"}, 0),
+    ],
+    ids=str,
+)
+def test_only_a_wallets_follow_up_costs_a_read(
+    values: dict[str, Any], reads: int, django_assert_num_queries: Any
+) -> None:
+    row = Payment(**{"means": "card", "referenced": UUID(int=1), "chain": UUID(int=1), **values})
+    with django_assert_num_queries(reads):
+        assert find_network_brand(row) == values["brand"]
 
 
 @pytest.mark.django_db

@@ -87,6 +87,12 @@ def test_what_is_no_payout_in_doubt_is_not_decided(
     assert (AuditEntry.objects.count(), PaymentEvent.objects.count()) == before
 
 
+@pytest.mark.parametrize("paid", [True, False])
+def test_a_persons_note_is_kept_in_the_trail(in_doubt: Payment, paid: bool) -> None:
+    decide_payout(in_doubt.pk, paid=paid, by=BY, note="they called back")
+    assert AuditEntry.objects.latest("id").after == {"paid": paid, "note": "they called back"}
+
+
 def test_what_moves_meanwhile_is_left_and_not_recorded(in_doubt: Payment, monkeypatch: pytest.MonkeyPatch) -> None:
     def move_first(*_: object, **__: object) -> None:
         raise PaymentTransitionError
