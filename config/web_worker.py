@@ -13,6 +13,7 @@ import errno
 import select
 import selectors
 import socket
+import sys
 import threading
 import time
 from collections import deque
@@ -55,6 +56,9 @@ LINGER_S: Final = 5.0
 THROWN_AT_ONCE: Final = 256 * 1024
 _THROWN: Final = bytearray(THROWN_AT_ONCE)
 """Shared by all threads: it is never read."""
+SWITCH_INTERVAL_S: Final = 0.0005
+"""How long a thread keeps the interpreter while others wait for it; Python's own 5 ms are longer than a payment works.
+Source: docs/decisions/0160."""
 MAX_BOOT_S: Final = 600.0
 """How long a worker may take to load its sources: a cold disk is not a hang, which --timeout is there to detect."""
 
@@ -168,6 +172,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]
 
     def init_process(self) -> None:
         """Load the application and serve; while it loads, the arbiter gets heartbeats."""
+        sys.setswitchinterval(SWITCH_INTERVAL_S)
         threading.Thread(target=self._notify_while_booting, name="booting", daemon=True).start()
         super().init_process()
 

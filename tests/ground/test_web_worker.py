@@ -21,6 +21,7 @@ from pathlib import Path
 from queue import Empty
 
 import pytest
+from gunicorn.workers.gthread import ThreadWorker
 
 from config import web_worker
 from config.launcher.programs import WebServer
@@ -370,3 +371,14 @@ def _wait_until(holds: Callable[[], bool]) -> None:
     while not holds():
         assert time.monotonic() < until
         time.sleep(0.001)
+
+
+def test_a_web_process_lets_its_threads_take_turns_within_a_payment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Source: decision 0160."""
+    chosen: list[float] = []
+    monkeypatch.setattr(sys, "setswitchinterval", chosen.append)
+    monkeypatch.setattr(ThreadWorker, "init_process", lambda worker: None)
+    worker = object.__new__(web_worker.Worker)
+    worker.booted = True
+    worker.init_process()
+    assert chosen == [0.0005]
