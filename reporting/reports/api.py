@@ -31,10 +31,10 @@ from reporting.reports.settlement_reports import (
     REPORT_PAGE_SIZE,
     ReportQuery,
     ReportScope,
-    find_settlement_lines,
     list_settlement_summaries,
     render_settlement,
     resolve_report_scope,
+    stream_settlement_lines,
 )
 from reporting.settlement.record_queries import SettlementLine, load_display_names
 
@@ -55,7 +55,7 @@ def _build_query(parameters: Parameters, *, paged: bool) -> ReportQuery:
     )
 
 
-def _count_pages(total: int, wanted: ReportQuery) -> dict[str, int]:
+def _count_pages(total: int, wanted: ReportQuery) -> dict[str, Any]:
     return {} if wanted.page is None else {"pages": -(-total // REPORT_PAGE_SIZE)}
 
 
@@ -147,7 +147,7 @@ def _encode_found(
     if not found:
         return None
     names = load_display_names(scope.merchant)
-    lines, total = find_settlement_lines(scope, found[0], wanted, names)
+    lines, total = stream_settlement_lines(scope, found[0], wanted, names)
     return _encode_settlement(context, parameters, render_settlement(found[0], names), lines, total, wanted)
 
 

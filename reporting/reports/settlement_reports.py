@@ -285,7 +285,7 @@ _ORDERS: Final = {
 }  # fmt: skip
 
 
-def find_settlement_lines(
+def stream_settlement_lines(
     scope: ReportScope, summary: SettlementSummary, wanted: ReportQuery, names: DisplayNames
 ) -> tuple[Iterator[SettlementLine], int]:
     """A settlement's records as they stand now, read FETCHED_REPORT_RECORDS at a time, and how many there are on all
