@@ -5,16 +5,18 @@ Source: Part B, Payment response.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from django.conf import settings
 from django.http import HttpResponse
 
 from gateway.catalogue.parse import ParameterError
 from gateway.core import identifiers, result_codes
-from gateway.core.compact_json import encode_json
+from gateway.core.compact_json import encode_json, encode_object
 from gateway.payments.responses import build_envelope_fields
+
+JSON_CONTENT_TYPE: Final = "application/json; charset=utf-8"
 
 
 def build_docs_url(endpoint: str) -> str:
@@ -39,9 +41,14 @@ def build_envelope(
     return {**fields, "result": build_result(code, errors, more, docs), **build_envelope_fields(ndc)}
 
 
+def build_list_response(body: Mapping[str, Any], headers: Mapping[str, str]) -> HttpResponse:
+    """A response with a long list, which ``body`` has as an iterator: it is never in memory as a whole but as text."""
+    return HttpResponse(encode_object(body), content_type=JSON_CONTENT_TYPE, headers=dict(headers))
+
+
 def build_plain_response(status: int, code: str, more: str = "", *, ndc: str = "") -> HttpResponse:
     """An envelope response outside DRF: unknown path, plain HTTP in live, internal error. ``ndc``: the one logged."""
     body = build_envelope(code, ndc or identifiers.format_ndc(identifiers.row_id()), more=more)
-    answer = HttpResponse(encode_json(body), status=status, content_type="application/json; charset=utf-8")
+    answer = HttpResponse(encode_json(body), status=status, content_type=JSON_CONTENT_TYPE)
     answer["Cache-Control"] = "no-store"
     return answer

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, ClassVar, Final
 
+from django.http import HttpResponse
 from rest_framework.request import Request
-from rest_framework.response import Response
 
 from gateway.api.base_view import ApiView, RequestContext
-from gateway.api.envelope import build_envelope
+from gateway.api.envelope import build_envelope, build_list_response
 from gateway.catalogue.endpoints import (
     QUERY_ENDPOINT,
     QUERY_ONE_ENDPOINT,
@@ -33,7 +34,7 @@ class QueryView(ApiView):
     endpoints: ClassVar[dict[str, Endpoint]] = {"GET": QUERY_ENDPOINT}
     listed: ClassVar[str] = "payments"
 
-    def get(self, request: Request) -> Response:
+    def get(self, request: Request) -> HttpResponse:
         context = self.admit_request(request)
         admission = context.admission
         parameters = self.parse(context, admission.channel)
@@ -50,7 +51,7 @@ class QueryView(ApiView):
         if not page.payments and not page.pages:
             raise RequestRefusedError(PAYMENT_NOT_FOUND_CODE)
         pages = {} if page.pages is None else {"pages": page.pages}
-        listed = [transaction_query.render_transaction(payment) for payment in page.payments]
+        listed = (transaction_query.render_transaction(payment) for payment in page.payments)
         return _build_query_response(context, parameters, **{self.listed: listed}, **pages)
 
 
@@ -66,15 +67,13 @@ class TransactionView(ApiView):
 
     endpoints: ClassVar[dict[str, Endpoint]] = {"GET": QUERY_ONE_ENDPOINT}
 
-    def get(self, request: Request, target: str) -> Response:
+    def get(self, request: Request, target: str) -> HttpResponse:
         context = self.admit_request(request, target, reads=True)
         parameters = self.parse(context, context.admission.channel)
         one, linked = _find_queried(context, target, parameters)
         more: dict[str, Any] = {"payments": linked} if parameters.get("includeLinkedTransactions") == "true" else {}
-        return Response(
-            one | more | render_ignored_parameters(parameters) | build_envelope_fields(context.trace.ndc),
-            headers=context.headers,
-        )
+        body = one | more | render_ignored_parameters(parameters) | build_envelope_fields(context.trace.ndc)
+        return build_list_response(body, context.headers)
 
 
 class TransactionRecordsView(ApiView):
@@ -82,7 +81,7 @@ class TransactionRecordsView(ApiView):
 
     endpoints: ClassVar[dict[str, Endpoint]] = {"GET": QUERY_RECORD_ENDPOINT}
 
-    def get(self, request: Request, target: str) -> Response:
+    def get(self, request: Request, target: str) -> HttpResponse:
         context = self.admit_request(request, target, reads=True)
         parameters = self.parse(context, context.admission.channel)
         _, records = _find_queried(context, target, parameters)
@@ -91,7 +90,7 @@ class TransactionRecordsView(ApiView):
 
 def _find_queried(
     context: RequestContext, target: str, parameters: Parameters
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+) -> tuple[dict[str, Any], Iterator[dict[str, Any]]]:
     """Returns (transaction, list) for the id ``target``; the list is its chain, filtered, with
     includeLinkedTransactions=true, else the transaction alone. Raises RequestRefusedError (404)."""
     admission = context.admission
@@ -103,21 +102,19 @@ def _find_queried(
         if found is None:
             raise RequestRefusedError(PAYMENT_NOT_FOUND_CODE, status=404)
         one = transaction_query.render_queried_registration(found)
-        return one, [one]
+        return one, iter([one])
     one = transaction_query.render_transaction(payment)
     if parameters.get("includeLinkedTransactions") != "true":
-        return one, [one]
+        return one, iter([one])
     linked = transaction_query.list_linked_transactions(
         payment,
         admission.channel,
         types=transaction_query.parse_code_list(parameters.get("paymentTypes")),
         methods=transaction_query.parse_code_list(parameters.get("paymentMethods")),
     )
-    return one, [transaction_query.render_transaction(member) for member in linked]
+    return one, (transaction_query.render_transaction(member) for member in linked)
 
 
-def _build_query_response(context: RequestContext, parameters: Parameters, **fields: Any) -> Response:
-    return Response(
-        build_envelope(QUERY_OK_CODE, context.trace.ndc, **fields, **render_ignored_parameters(parameters)),
-        headers=context.headers,
-    )
+def _build_query_response(context: RequestContext, parameters: Parameters, **fields: Any) -> HttpResponse:
+    body = build_envelope(QUERY_OK_CODE, context.trace.ndc, **fields, **render_ignored_parameters(parameters))
+    return build_list_response(body, context.headers)

@@ -52,8 +52,9 @@ def missing_settlements_view(page: BackofficePage, request: HttpRequest, institu
     first = max(first, last - MAX_PERIOD)
     found = missing_settlements.list_unsettled_amounts(institute, first, last) if first <= last else []
     sums: dict[str, Decimal] = defaultdict(Decimal)
-    for payment, amount in found:
-        sums[payment.currency] += amount
+    for one in found:
+        sums[one.currency] += one.amount
+    shown = missing_settlements.load_payments([one.payment for one in found[:MAX_SHOWN_PAYMENTS]])
     context = {
         **page.admin_site.each_context(request),
         "title": _("What did not come"),
@@ -66,8 +67,8 @@ def missing_settlements_view(page: BackofficePage, request: HttpRequest, institu
         "sums": sorted(sums.items()),
         "most": missing_settlements.MAX_MISSING_PAYMENTS,
         "rows": [
-            (payment, amount, reverse("admin:gateway_payment_change", args=[payment.pk]))
-            for payment, amount in found[:MAX_SHOWN_PAYMENTS]
+            (payment, one.amount, reverse("admin:gateway_payment_change", args=[payment.pk]))
+            for payment, one in zip(shown, found, strict=False)
         ],
         "cut": len(found) > MAX_SHOWN_PAYMENTS,
         "shown": MAX_SHOWN_PAYMENTS,

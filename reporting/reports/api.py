@@ -5,18 +5,21 @@ Source: Part B, Reporting parameters; ruling D7.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import date
 from typing import Any, ClassVar, Final
 from uuid import UUID
 
+from django.http import HttpResponse
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from gateway.api.base_view import ApiView, RequestContext
-from gateway.api.envelope import build_envelope
+from gateway.api.envelope import JSON_CONTENT_TYPE, build_envelope
 from gateway.catalogue.endpoints import REPORTS, Endpoint
 from gateway.catalogue.parse import Parameters
 from gateway.core import clock, identifiers
+from gateway.core.compact_json import encode_object
 from gateway.core.result_codes import PAYMENT_NOT_FOUND_CODE
 from gateway.db.standby import build_as_of_header, read_elsewhere
 from gateway.payments.refusal import RequestRefusedError
@@ -28,11 +31,10 @@ from reporting.reports.settlement_reports import (
     REPORT_PAGE_SIZE,
     ReportQuery,
     ReportScope,
-    SettlementSummary,
-    list_settlement_lines,
     list_settlement_summaries,
     render_settlement,
     resolve_report_scope,
+    stream_settlement_lines,
 )
 from reporting.settlement.record_queries import SettlementLine, load_display_names
 
@@ -53,7 +55,7 @@ def _build_query(parameters: Parameters, *, paged: bool) -> ReportQuery:
     )
 
 
-def _count_pages(total: int, wanted: ReportQuery) -> dict[str, int]:
+def _count_pages(total: int, wanted: ReportQuery) -> dict[str, Any]:
     return {} if wanted.page is None else {"pages": -(-total // REPORT_PAGE_SIZE)}
 
 
@@ -75,14 +77,6 @@ class ReportView(ApiView):
             build_envelope(REPORT_SUCCESS_CODE, context.trace.ndc, **fields, **render_ignored_parameters(parameters)),
             headers=context.headers,
         )
-
-
-def _find_settlement(
-    scope: ReportScope, wanted: ReportQuery, key: UUID
-) -> tuple[SettlementSummary | None, list[SettlementLine], int]:
-    """The settlement with its lines and their number; (None, [], 0) if there is none."""
-    found, _ = list_settlement_summaries(scope, ReportQuery(start=wanted.start, end=wanted.end), key)
-    return (found[0], *list_settlement_lines(scope, found[0], wanted)) if found else (None, [], 0)
 
 
 class SettlementListView(ReportView):
@@ -120,30 +114,61 @@ class SettlementDetailView(ReportView):
 
     endpoints: ClassVar[dict[str, Endpoint]] = {"GET": SETTLEMENT}
 
-    def get(self, request: Request, target: str) -> Response:
+    def get(self, request: Request, target: str) -> HttpResponse:
         context, parameters, wanted, scope = self.resolve_query(request)
         key = identifiers.parse_id(target)
-        summary: SettlementSummary | None = None
-        lines: list[SettlementLine] = []
-        total = 0
+        body: bytes | None = None
         if key is not None and parameters.get("testMode") == "INTERNAL":
             summary, lines, total = sample_settlements.build_sample_settlement(scope, key, wanted)
+            names = load_display_names(scope.merchant)
+            body = _encode_settlement(
+                context, parameters, render_settlement(summary, names), iter(lines), total, wanted
+            )
         elif key is not None:
-            (summary, lines, total), as_of = read_elsewhere(lambda: _find_settlement(scope, wanted, key))
-            if as_of is not None and summary is None:
+
+            def encode_found() -> bytes | None:
+                return _encode_found(context, parameters, wanted, scope, key)
+
+            body, as_of = read_elsewhere(encode_found)
+            if as_of is not None and body is None:
                 # A standby never answers "not found": it may lack a settlement of this moment.
-                (summary, lines, total), as_of = _find_settlement(scope, wanted, key), None
+                body, as_of = encode_found(), None
             context.headers.update(build_as_of_header(as_of))
-        if summary is None:
+        if body is None:
             raise RequestRefusedError(PAYMENT_NOT_FOUND_CODE, status=404)
-        return self.answer(
-            context,
-            parameters,
-            id=summary.id.hex,
-            aggregation=render_settlement(summary, load_display_names(scope.merchant)),
-            reconciliations=[file_columns.render_record(line) for line in lines],
-            **_count_pages(total, wanted),
-        )
+        return HttpResponse(body, content_type=JSON_CONTENT_TYPE, headers=context.headers)
+
+
+def _encode_found(
+    context: RequestContext, parameters: Parameters, wanted: ReportQuery, scope: ReportScope, key: UUID
+) -> bytes | None:
+    """The answer with a settlement and its records; None if there is none. Its records are read while it is written."""
+    found, _ = list_settlement_summaries(scope, ReportQuery(start=wanted.start, end=wanted.end), key)
+    if not found:
+        return None
+    names = load_display_names(scope.merchant)
+    lines, total = stream_settlement_lines(scope, found[0], wanted, names)
+    return _encode_settlement(context, parameters, render_settlement(found[0], names), lines, total, wanted)
+
+
+def _encode_settlement(
+    context: RequestContext,
+    parameters: Parameters,
+    aggregation: dict[str, Any],
+    lines: Iterator[SettlementLine],
+    total: int,
+    wanted: ReportQuery,
+) -> bytes:
+    body = build_envelope(
+        REPORT_SUCCESS_CODE,
+        context.trace.ndc,
+        id=aggregation["id"],
+        aggregation=aggregation,
+        reconciliations=(file_columns.render_record(line) for line in lines),
+        **_count_pages(total, wanted),
+        **render_ignored_parameters(parameters),
+    )
+    return encode_object(body)
 
 
 class AggregationDetailView(SettlementDetailView):

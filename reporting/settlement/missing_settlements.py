@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from django.db import connection
@@ -50,7 +50,7 @@ def build_unsettled_payment_sql(matches: str = "true", chain: str = "v.chain = p
 
 _UNSETTLED: Final = f"p.connector = ANY(%(connectors)s) AND {build_unsettled_payment_sql()}"
 _MISSING: Final = f"""
-SELECT p.id, {_SIGNED_AMOUNT} FROM gateway_payment p
+SELECT p.id, p.currency, {_SIGNED_AMOUNT} FROM gateway_payment p
 WHERE p.created_at >= %(first)s AND p.created_at < %(last)s
     AND (%(merchant)s::uuid IS NULL OR p.merchant_id = %(merchant)s::uuid) AND {_UNSETTLED}
 ORDER BY p.created_at, p.id LIMIT %(most)s"""
@@ -76,6 +76,14 @@ CROSS JOIN LATERAL (
 ) p"""
 
 
+class UnsettledAmount(NamedTuple):
+    """An unsettled payment, by its id. ``amount``: what settling it adds to the payout, below zero for a refund."""
+
+    payment: UUID
+    currency: str
+    amount: Decimal
+
+
 def list_unsettled_payments(
     institute: ClearingInstitute, first: date, last: date, merchant: Merchant | None = None
 ) -> list[Payment]:
@@ -84,13 +92,20 @@ def list_unsettled_payments(
     Payments younger than the institute's settlement time are not missing yet: the caller passes a ``last`` that leaves
     them out.
     """
-    return [payment for payment, _amount in list_unsettled_amounts(institute, first, last, merchant)]
+    return load_payments([one.payment for one in list_unsettled_amounts(institute, first, last, merchant)])
+
+
+def load_payments(ids: Sequence[UUID]) -> list[Payment]:
+    """The payments with these ids, in their order."""
+    by_id = Payment.objects.in_bulk(ids)
+    return [by_id[ident] for ident in ids]
 
 
 def list_unsettled_amounts(
     institute: ClearingInstitute, first: date, last: date, merchant: Merchant | None = None
-) -> list[tuple[Payment, Decimal]]:
-    """Unsettled payments, each with what settling it adds to the payout: below zero for a refund."""
+) -> list[UnsettledAmount]:
+    """The amounts of :func:`list_unsettled_payments`, oldest first: MAX_MISSING_PAYMENTS whole payments would take more
+    memory than a page may."""
     zone = institute.zone
     values: dict[str, Any] = {
         "first": datetime.combine(first, time(), zone),
@@ -103,9 +118,7 @@ def list_unsettled_amounts(
     }
     with connection.cursor() as cursor:
         cursor.execute(_MISSING, values)
-        found: Sequence[tuple[UUID, Decimal]] = cursor.fetchall()
-    by_id = Payment.objects.in_bulk([ident for ident, _amount in found])
-    return [(by_id[ident], amount) for ident, amount in found]
+        return [UnsettledAmount._make(row) for row in cursor.fetchall()]
 
 
 def list_overdue_payments(institute: ClearingInstitute, merchant: Merchant) -> list[Payment]:

@@ -123,12 +123,30 @@ def test_refunds_and_credits_take_away_from_what_is_missed(shop: Shop) -> None:
     Payment.objects.filter(pk__in=[*debits, refund, credit]).update(created_at=now - 5 * DAY)
     assert [row[3:] for row in missing_settlements.count_overdue_payments(of, now)] == [(4, Decimal("79.00"))]
     day = (now - 5 * DAY).date()
-    amounts = {one.pk.hex: amount for one, amount in missing_settlements.list_unsettled_amounts(of, day, day)}
+    amounts = {one.payment.hex: one.amount for one in missing_settlements.list_unsettled_amounts(of, day, day)}
     assert amounts == dict.fromkeys(debits, Decimal("92.00")) | {refund: Decimal("-5.00"), credit: Decimal("-100.00")}
     office = signed_in(User.objects.create_superuser("root"))
     page = office.get(reverse("admin:reporting_settlementfile_missing", args=[of.pk])).content.decode()
     assert "79.00" in page
     assert "-100.00" in page.replace("\N{MINUS SIGN}", "-")
+
+
+def test_the_page_loads_only_the_payments_that_it_shows(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Goals, P18: ten thousand whole payments took 69 MB; their number and sum are of all."""
+    of, now = institute(), clock.real_now()
+    paid = [
+        pay(shop, now - 5 * DAY + number * SECOND, merchantTransactionId=f"order-471{number}") for number in range(3)
+    ]
+    monkeypatch.setattr("reporting.admin.missing_settlements.MAX_SHOWN_PAYMENTS", 2)
+    loaded: list[Any] = []
+    monkeypatch.setattr(
+        missing_settlements, "load_payments", lambda ids: loaded.extend(ids) or [payment_of(one.hex) for one in ids]
+    )
+    office = signed_in(User.objects.create_superuser("root"))
+    page = office.get(reverse("admin:reporting_settlementfile_missing", args=[of.pk])).content.decode()
+    assert loaded == [one.pk for one in paid[:2]]
+    assert ["order-4710" in page, "order-4711" in page, "order-4712" in page] == [True, True, False]
+    assert "276.00" in page
 
 
 def test_a_refund_that_failed_or_came_back_is_not_missed(shop: Shop) -> None:
