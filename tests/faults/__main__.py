@@ -203,11 +203,12 @@ def windows(
     faults: Sequence[Fault], strikes: Sequence[Strike], began: float
 ) -> tuple[list[timing.Window], list[timing.Window]]:
     """When nobody could ask, and when asking was of no use: the first, and the first with the acquirer's absences.
-    Until the load ``began``, the worker may not have been up yet."""
+    Until the load ``began``, the worker may not have been up yet. What was not seen to come back is told as such, and
+    excuses no more than the time it was waited for."""
     by_name = {fault.name: fault for fault in faults}
     down, away = [(0.0, began)], []
     for one in strikes:
-        fault, end = by_name[one.fault], (one.back or time.time()) + 1
+        fault, end = by_name[one.fault], (one.back or one.at + BACK_WITHIN_S) + 1
         if fault.stops_ticks:
             down.append((one.at, end))
         if fault.stops_acquirer:

@@ -94,6 +94,7 @@ def _processes(
     verdict.rows += ["", f"{'process':<16}{'memory, MB':>11}{'then':>8}{'growth':>8}{'whole, MB':>11}{'then':>8}"
                      f"{'threads':>9}{'then':>6}{'descriptors':>13}{'then':>6}{'at rest':>9}{'CPU, %':>8}"]  # fmt: skip
     seconds = load[-1]["seconds"] - load[0]["seconds"]
+    verdict.wrong += [f"{role}: is gone" for role in load[0]["roles"] if role not in after[-1]["roles"]]
     for role in after[-1]["roles"]:
         if not all(role in line["roles"] for line in (load[0], before[-1])):
             verdict.grown.append(f"{role}: was not there at first")
@@ -220,6 +221,8 @@ def _work(verdict: Verdict, load: Sequence[Line], end: Line | None) -> None:
     ]
     if last["server_errors"]:
         verdict.wrong.append(f"{last['server_errors']} answers with a 5xx")
+    if last["unanswered"]:
+        verdict.wrong.append(f"{last['unanswered']} requests without an answer")
     if end is None:
         return
     verdict.rows += [f"{name}: {value}" for name, value in end["counts"].items()]

@@ -201,3 +201,10 @@ def test_a_sample_without_an_answer_of_postgresql_is_left_out() -> None:
 
 def test_a_run_that_never_came_up_is_wrong() -> None:
     assert judge([]).wrong
+
+
+def test_requests_without_an_answer_and_a_role_that_is_gone_are_wrong() -> None:
+    lines = run()
+    lines[-1]["unanswered"] = 3
+    del lines[480 + 1]["roles"]["web worker 1"]
+    assert judge(lines).wrong == ["web worker 1: is gone", "3 requests without an answer"]

@@ -27,6 +27,8 @@ FAILED = {
 }  # fmt: skip
 EARLIER, DECLINED = {"connector": "zero"}, {"connector": "zero", "declined": True}
 CONNECTORS = {name: SimpleNamespace(name=name) for name in ("first", "second", "third")}
+PLAN: Any = object()
+"""What screening planned: handed on as it is."""
 
 
 class Moves:
@@ -62,14 +64,14 @@ def payment(**values: Any) -> Payment:
 
 
 def go_on(row: Payment, reply: AcquirerReply = OUT, since: float = 995.0) -> Any:
-    return next_route(row, reply, since=since, at=AT, duration_ms=17)
+    return next_route(row, reply, PLAN, since=since, at=AT, duration_ms=17)
 
 
 def test_a_payment_goes_to_the_next_account_with_what_is_left_of_its_route(moves: Moves) -> None:
     row = payment()
     assert go_on(row) is CONNECTORS["second"]
     route = {"name": "The second", "rule": "all", "tried": [FAILED], "next": [THIRD]}
-    names = {"connector": "second", "account": "at second", "route": route, "at": AT, "duration_ms": 17}
+    names = {"connector": "second", "account": "at second", "route": route, "at": AT, "duration_ms": 17, "plan": PLAN}
     assert moves.calls == [(row, OUT, names)]
     assert moves.counted == [("first", "second")]
     assert ROUTE == {"name": "The first", "rule": "all", "next": [SECOND, THIRD]}, "the stored one stays"
