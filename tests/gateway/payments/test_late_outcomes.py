@@ -84,7 +84,6 @@ def test_an_outcome_completes_its_payment_unless_a_void_may_undo_it(
     """Nothing is sent to void a payout to a card, and a void under way changes no decline."""
     payment = payment_in(shop, "IN_DOUBT", **values)
     monkeypatch.setattr(late_outcomes, "is_card_payout", lambda one: payout and one is payment)
-    monkeypatch.setattr(late_outcomes, "is_for_person", lambda one: payout and one is payment)
     seen: list[str] = []
     found = late_outcomes._complete_during_recovery(payment, said(outcome), lambda: seen.append(payment.status))
     assert (found, seen) == (completes, ["IN_DOUBT"] * completes), "it is read anew before"
