@@ -20,7 +20,8 @@ from prometheus_client.registry import Collector
 
 from gateway.core import clock
 from gateway.db import database_clock, partitions
-from gateway.models import OpenPayment, Status, TimerRun
+from gateway.models import AcquirerExchange, OpenPayment, Status, TimerRun
+from gateway.models.payments import GIVING_TYPES, MANY_REFUSALS
 from gateway.timers import due_times, registry
 
 _BUCKETS: Final = (0.002, 0.004, 0.008, 0.015, 0.03, 0.06, 0.125, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -129,7 +130,8 @@ def count_account_update(how: str, answer: str) -> None:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenPaymentCounts:
     """Payments without a final answer: their number by status, and the age of the oldest in doubt that is asked about.
-    ``undecided``: those of them that nobody asks about, since a person has to (payouts to cards)."""
+    ``undecided``: those of them that a person has to ask about (payouts to cards, refunds and credits that their
+    acquirer does not take back)."""
 
     by_status: Mapping[str, int]
     oldest_in_doubt_s: float
@@ -138,8 +140,12 @@ class OpenPaymentCounts:
 
 def count_open_payments() -> OpenPaymentCounts:
     """Count payments without an answer, now."""
-    # A payout to a card that has no answer waits for a person (docs/decisions/0152): it would hide all others.
-    payout = Q(
+    # What waits for a person (docs/decisions/0138, 0152) would hide all others.
+    given = OpenPayment.objects.filter(payment__status=Status.IN_DOUBT, payment__payment_type__in=GIVING_TYPES)
+    often_asked = given.filter(inquiries__gte=MANY_REFUSALS).values_list("pk", flat=True)
+    refusals = AcquirerExchange.count_refused_voids(often_asked)
+    refused = [ident for ident, count in refusals.items() if count >= MANY_REFUSALS]
+    payout = Q(pk__in=refused) | Q(
         payment__status=Status.IN_DOUBT,
         payment__payment_type="CD",
         payment__connector="iso8583",
@@ -171,7 +177,9 @@ class _PaymentCollector(Collector):
         for status, count in found.by_status.items():
             waiting.add_metric([status], count)
         oldest.add_metric([], found.oldest_in_doubt_s)
-        undecided = GaugeMetricFamily("tollhouse_payouts_undecided", "Payouts to cards that a person has to ask about")
+        undecided = GaugeMetricFamily(
+            "tollhouse_payouts_undecided", "Payouts, credits and refunds that a person has to ask about"
+        )
         undecided.add_metric([], found.undecided)
         yield waiting
         yield oldest

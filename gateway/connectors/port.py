@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -108,7 +109,10 @@ class AcquirerRequest:
     - ``asked_for``: of an inquiry or void of a payment whose answer did not come, for how long its acquirer has been
       asked already: nothing of the payment was sent since. None where it was answered.
     - ``earlier_void_answers``: of a void, what the acquirer answered to voids of the same payment before, as stored.
-    - ``take_late_answer``: of a payment that is sent, takes an answer that comes after ``submit`` has given up.
+    - ``undecided_answer``: of an inquiry or void, what the acquirer answered to the payment's own message, as stored,
+      where it answered but decided nothing.
+    - ``take_late_answer``: of a payment that is sent, takes an answer that comes after ``submit`` has given up; one
+      with OUTCOME_UNKNOWN_CODE decides nothing.
     """
 
     payment: UUID
@@ -143,6 +147,7 @@ class AcquirerRequest:
     called_at: datetime | None = None
     asked_for: timedelta | None = None
     earlier_void_answers: Sequence[Mapping[str, Any]] = ()
+    undecided_answer: Mapping[str, Any] = field(default_factory=dict)
     take_late_answer: Callable[[AcquirerReply], None] | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -281,13 +286,22 @@ class OutcomeUnknownError(Exception):
     """The acquirer may have accepted the request and did not say so: the payment is in doubt, and is inquired about
     later.
 
-    ``connector_tx_id``: the connector's id of the transaction, if it is known.
+    ``connector_tx_id``: the connector's id of the transaction, if it is known; ``received``: the answer, masked, where
+    there was one that decides nothing.
     """
 
-    def __init__(self, why: str, sent: Mapping[str, Any], *, connector_tx_id: str = "") -> None:
+    def __init__(
+        self,
+        why: str,
+        sent: Mapping[str, Any],
+        *,
+        connector_tx_id: str = "",
+        received: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
         super().__init__(why)
         self.sent = sent
         self.connector_tx_id = connector_tx_id
+        self.received = received
 
 
 class RequestTooLateError(OutcomeUnknownError):

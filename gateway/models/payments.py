@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
+from typing import Final
+from uuid import UUID
 
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import BrinIndex, GinIndex
@@ -383,6 +386,15 @@ class PaymentEvent(models.Model):
         return f"{self.sequence}: {self.event}"
 
 
+UNDECIDED: Final = "undecided"
+"""Key of AcquirerExchange.received: why the answer beside it decides nothing."""
+MANY_REFUSALS: Final = 10
+"""Answers to voids, none of which took the payment back, after which a person has to ask the acquirer about money that
+was to be given (docs/decisions/0138)."""
+GIVING_TYPES: Final = frozenset({"RF", "CD"})
+"""Payments that give money; no network takes back by itself what it has given."""
+
+
 class AcquirerExchange(models.Model):
     """One message to an acquirer and its answer, both masked. ``sent`` is stored as a patch against the payment's row:
     see gateway.payments.acquirer_message_store, which rebuilds the message. ``id`` rises with time; the key is what
@@ -404,3 +416,9 @@ class AcquirerExchange(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} at {self.connector}"
+
+    @classmethod
+    def count_refused_voids(cls, payments: Iterable[UUID]) -> dict[UUID, int]:
+        """Payment → how often its acquirer has answered a void without taking it back; none for those without."""
+        refused = cls.objects.filter(payment__in=payments, kind="void", received__has_key=UNDECIDED)
+        return dict(refused.values_list("payment_id").annotate(count=models.Count("id")).order_by())

@@ -22,6 +22,7 @@ from gateway.payments import risk_screening, store
 from gateway.payments.network_tokens import restore_token_use
 from gateway.payments.outcomes import Approved, Booked, Declined, OutcomeUnknown, PaymentOutcome, outcome_from_reply
 from gateway.payments.payment_request import RequestTrace
+from gateway.payments.refused_reversals import is_for_person
 from gateway.payments.reversal_border import is_card_payout
 from gateway.payments.shopper_authentication import restore_authentication_facts
 from gateway.payments.states import PaymentTransitionError
@@ -32,7 +33,7 @@ NO_FACTS: Final = PrivateFacts()
 LATE_EXCHANGE: Final = "late"
 """Kind of the exchange of an answer that came after its question was given up, which has an exchange of its own."""
 DENIED_EXCHANGE: Final = "denied"
-"""Kind of the exchange of a decline that came when its payout had been entered as paid: it changes nothing, and
+"""Kind of the exchange of a decline that came when its payment had been entered as paid: it changes nothing, and
 somebody has to ask the acquirer."""
 
 log = structlog.get_logger(__name__)
@@ -58,6 +59,18 @@ def take_late_answer(ident: UUID, asked: Mapping[str, Any], reply: AcquirerReply
     """Record an acquirer's answer that came after its payment's worker had given up. ``asked``: the columns of the
     attempt that it answers (:func:`gateway.payments.store.get_attempt_columns`)."""
     payment = Payment.objects.select_related("merchant", "channel", "open").get(pk=ident)
+    if reply.code == OUTCOME_UNKNOWN_CODE:
+        # It moves nothing, and is kept for whoever has to ask the acquirer.
+        store.record_exchange(
+            payment,
+            LATE_EXCHANGE,
+            reply.sent,
+            reply.received,
+            at=clock.merchant_now(payment.merchant),
+            duration_ms=0,
+            connector=asked["connector"],
+        )
+        return
     outcome = outcome_from_reply(reply, at=clock.merchant_now(payment.merchant))
     log.warning("late_answer", payment=ident.hex, outcome=str(outcome.event), status=payment.status)
     if not mark_outcome_unknown(payment):
@@ -96,7 +109,7 @@ def record_late_outcome(
                 return
             except PaymentTransitionError:
                 payment.refresh_from_db()
-    is_denied = isinstance(outcome, Declined) and payment.status == Status.APPROVED and is_card_payout(payment)
+    is_denied = isinstance(outcome, Declined) and payment.status == Status.APPROVED and is_for_person(payment)
     store.record_exchange(
         payment,
         DENIED_EXCHANGE if is_denied else kind,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.conf import settings
 
@@ -19,6 +19,7 @@ from gateway.core.masking import mask_text
 from gateway.core.result_codes import OUTCOME_UNKNOWN_CODE
 from gateway.core.secret import Secret
 from gateway.models import Suspension
+from gateway.models.payments import UNDECIDED
 from gateway.payments.states import LifecycleEvent
 
 
@@ -120,6 +121,8 @@ def outcome_without_answer(unknown: OutcomeUnknownError, *, at: datetime, durati
     return OutcomeUnknown(reply=reply, at=at, duration_ms=duration_ms)
 
 
-def describe_silence(unknown: OutcomeUnknownError) -> dict[str, str]:
-    """What a stored exchange says in place of the answer that did not come."""
+def describe_silence(unknown: OutcomeUnknownError) -> dict[str, Any]:
+    """What a stored exchange says in place of the answer that did not come, or beside one that decides nothing."""
+    if unknown.received:
+        return {UNDECIDED: mask_text(str(unknown)), **unknown.received}
     return {"silence": mask_text(str(unknown))}

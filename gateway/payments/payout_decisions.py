@@ -1,6 +1,7 @@
-"""Payouts to cards in doubt, decided by a person: networks reverse none, and a host cannot be asked about a request.
+"""Money given that is in doubt, decided by a person: a host cannot be asked about a request.
 
-Source: docs/decisions/0152.
+Payouts to cards, of which networks reverse none, and refunds and credits that their acquirer does not take back.
+Source: docs/decisions/0138, 0152.
 """
 
 from __future__ import annotations
@@ -18,24 +19,25 @@ from gateway.models import Payment, Status
 from gateway.payments import store
 from gateway.payments.outcomes import outcome_from_reply
 from gateway.payments.record_only_payments import resolve_success_code
-from gateway.payments.reversal_border import is_card_payout
+from gateway.payments.refused_reversals import is_for_person
 from gateway.payments.states import PaymentTransitionError
 
 NOT_PAID_OUT_TEXT: Final = "The acquirer says that it was not paid out."
 
 
 class PayoutNotDecidableError(Exception):
-    """The payment is no payout to a card that is in doubt; the text says why."""
+    """The payment is none in doubt that waits for a person; the text says why."""
 
 
 def decide_payout(ident: UUID, *, paid: bool, by: audit_log.Actor, note: str = "") -> Payment:
-    """Record what the acquirer told a person of a payout without an answer: approved, or declined as never made.
+    """Record what the acquirer told a person of money that was to be given: approved, or declined as never made.
     ``note``: of that person, for the audit trail. Raises PayoutNotDecidableError."""
     payment = Payment.objects.select_related("merchant", "channel").filter(pk=ident).first()
     if payment is None:
         raise PayoutNotDecidableError("no payment has this id")
-    if not is_card_payout(payment):
-        raise PayoutNotDecidableError("it is no payout to a card")
+    if not is_for_person(payment):
+        why = "it is no payout to a card, nor a refund or credit that its acquirer has often refused to take back"
+        raise PayoutNotDecidableError(why)
     if payment.status != Status.IN_DOUBT:
         raise PayoutNotDecidableError(f"it is {Status(payment.status).label}, not in doubt")
     reply = AcquirerReply(

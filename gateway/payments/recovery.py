@@ -4,7 +4,8 @@ A payment whose ``recover_at`` has passed is claimed by a lease, and its connect
 acquirer has one, the payment gets it. If the acquirer never received the request, recovery voids it, so that it cannot
 be accepted later; only a confirmed void declines the payment. A void once tried is carried through, since it may still
 arrive after an approval, unless the acquirer refuses it. Without an answer recovery inquires again later, without end:
-a deadline never turns an unknown outcome into a decline. Real time throughout.
+a deadline never turns an unknown outcome into a decline; of a refund or credit whose reversals are refused only seldom
+(refused_reversals.py). Real time throughout.
 Source: decisions, house rule 4; goals R1, R3.
 """
 
@@ -43,6 +44,7 @@ from gateway.core.money import Money
 from gateway.core.result_codes import TIMEOUT_REVERSED_CODE
 from gateway.db.statement import execute_sql
 from gateway.models import AcquirerExchange, Merchant, OpenPayment, Payment, Status
+from gateway.models.payments import GIVING_TYPES, UNDECIDED
 from gateway.payments import risk_screening, step_up, store
 from gateway.payments.chain_amounts import Chain
 from gateway.payments.follow_ups import (
@@ -51,7 +53,7 @@ from gateway.payments.follow_ups import (
     load_chain_members,
     name_authorization,
 )
-from gateway.payments.late_outcomes import mark_outcome_unknown
+from gateway.payments.late_outcomes import LATE_EXCHANGE, mark_outcome_unknown
 from gateway.payments.outcomes import (
     Declined,
     describe_silence,
@@ -59,6 +61,7 @@ from gateway.payments.outcomes import (
     resolve_event,
 )
 from gateway.payments.points_of_service import find_point_of_service
+from gateway.payments.refused_reversals import count_refusals, get_refusal_pause, is_refusal
 from gateway.payments.states import LifecycleEvent, PaymentTransitionError
 from gateway.payments.stored_answer import EarlierDecline, get_attempt_number, read_private_facts
 from gateway.risk.evaluation import RiskOutcome, RiskVerdict
@@ -284,6 +287,7 @@ def build_inquiry(payment: Payment, connector: Connector) -> AcquirerRequest:
         called_at=called_at - payment.merchant.clock_offset if called_at is not None else None,
         asked_for=_add_up_backoffs(opened.inquiries) if opened is not None else None,
         earlier_void_answers=_list_void_answers(payment) if opened is not None and opened.void_attempted else (),
+        undecided_answer=_find_undecided_answer(payment),
     )
     if connector.asks_with_means:
         whole = chain or Chain([payment])
@@ -302,8 +306,18 @@ def build_inquiry(payment: Payment, connector: Connector) -> AcquirerRequest:
 def _list_void_answers(payment: Payment) -> list[dict[str, Any]]:
     """What the payment's acquirer answered to voids of it: an approval that came late is voided once more."""
     voids = AcquirerExchange.objects.filter(payment=payment.pk, connector=payment.connector, kind="void")
-    answered = voids.exclude(received__has_key="silence").order_by("id").values_list("received", flat=True)
+    took_back = voids.exclude(received__has_any_keys=["silence", UNDECIDED])
+    answered = took_back.order_by("id").values_list("received", flat=True)
     return [received for received in answered[:MAX_VOID_ANSWERS] if received is not None]
+
+
+def _find_undecided_answer(payment: Payment) -> dict[str, Any]:
+    """What the payment's acquirer answered to its message, in time or late, where that decides nothing."""
+    own = AcquirerExchange.objects.filter(
+        payment=payment.pk, connector=payment.connector, kind__in=("submit", LATE_EXCHANGE)
+    )
+    undecided = own.filter(received__has_key=UNDECIDED).order_by("-id")
+    return undecided.values_list("received", flat=True).first() or {}
 
 
 def resolve_outcome(connector: Connector, request: AcquirerRequest, payment: Payment) -> InquiryResult:
@@ -443,7 +457,9 @@ def record_outcome(payment: Payment, finding: InquiryResult) -> bool:
         _record_exchange(payment, exchange)
     at = last.at + payment.merchant.clock_offset
     if finding.reply is None:
-        again = finding.ask_again_after or get_inquiry_backoff(payment.open.inquiries)
+        again = (
+            finding.ask_again_after or _find_refusal_pause(payment, last) or get_inquiry_backoff(payment.open.inquiries)
+        )
         unmoved = store.record_exchange(
             payment,
             last.kind,
@@ -472,6 +488,13 @@ def record_outcome(payment: Payment, finding: InquiryResult) -> bool:
         _record_exchange(payment, last, connector)
         return False
     return True
+
+
+def _find_refusal_pause(payment: Payment, last: InquiryExchange) -> timedelta | None:
+    """How long a host is left alone that refuses to take a refund or credit back, ``last`` included."""
+    if payment.payment_type not in GIVING_TYPES:
+        return None
+    return get_refusal_pause(count_refusals(payment) + is_refusal(last.kind, last.received))
 
 
 def _record_exchange(payment: Payment, exchange: InquiryExchange, connector: str = "") -> None:

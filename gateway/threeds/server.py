@@ -60,7 +60,8 @@ from gateway.vault.sealing import current_vault
 
 log = structlog.get_logger(__name__)
 
-DECOUPLED_TIMEOUT: Final = timedelta(minutes=messages.DECOUPLED_MINUTES)
+DECOUPLED_TIMEOUT: Final = timedelta(minutes=messages.DECOUPLED_MINUTES + 5)
+"""Somewhat longer than the issuer is told: it may answer until its last minute, and its report comes after that."""
 _AGAIN: Final = frozenset(
     {AuthenticationStep.METHOD, AuthenticationStep.ASKING, AuthenticationStep.CHALLENGE, AuthenticationStep.DECOUPLED}
 )
@@ -445,7 +446,7 @@ def _start_waiting(
         row.step, row.flow = AuthenticationStep.DECOUPLED, "decoupled"
         # The simulated banking app answers by itself; an external server reports the result by its callback.
         row.due_at = now + timedelta(seconds=simulated_acs.DECOUPLED_AFTER_S) if not row.server_url else None
-        row.deadline = now + DECOUPLED_TIMEOUT  # as long as the issuer was told, also after a method page
+        row.deadline = now + DECOUPLED_TIMEOUT  # also after a method page
     else:
         row.step, row.flow = AuthenticationStep.CHALLENGE, "challenge"
         # After a method page the payment has its deadline already.

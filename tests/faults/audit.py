@@ -204,7 +204,7 @@ def _unfounded(payment: Payment, acquirer: Acquirer, aside: Aside) -> str:
 
 def _last_word(exchanges: Sequence[Exchange]) -> Exchange | None:
     """The last exchange that the acquirer, or the certain lack of a line to it, answered."""
-    answered = [one for one in exchanges if one.received and "silence" not in one.received]
+    answered = [one for one in exchanges if one.received and not {"silence", "undecided"} & set(one.received)]
     return answered[-1] if answered else None
 
 

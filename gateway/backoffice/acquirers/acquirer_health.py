@@ -38,6 +38,7 @@ from gateway.backoffice.payments.payment_filters import NO_MERCHANT_ID
 from gateway.connectors.routing import list_acquirers
 from gateway.core import clock
 from gateway.models import AcquirerAccount, BreakerChange, Status
+from gateway.models.payments import UNDECIDED
 from gateway.payments.states import LifecycleEvent
 
 VIEW_ACQUIRER_PERMISSION: Final = "gateway.view_acquireraccount"
@@ -98,9 +99,9 @@ WHERE e.kind = 'submit' GROUP BY 1, 2, 3
 """  # noqa: S608 - put together out of the constants above
 _FAULTS: Final = f"""{_RECENT}
 SELECT e.connector, {_ASKED} AS asked, r.channel_id, r.id, e.at,
-       coalesce(e.received ->> 'silence', e.received ->> 'unreachable', '')
+       coalesce(e.received ->> 'silence', e.received ->> '{UNDECIDED}', e.received ->> 'unreachable', '')
 FROM recent r JOIN gateway_acquirerexchange e ON e.payment_id = r.id
-WHERE e.received IS NULL OR e.received ?| ARRAY['silence', 'unreachable']
+WHERE e.received IS NULL OR e.received ?| ARRAY['silence', '{UNDECIDED}', 'unreachable']
 ORDER BY e.id DESC LIMIT {MAX_FAULTS_READ}
 """  # noqa: S608 - put together out of the constants above
 

@@ -1,4 +1,4 @@
-"""Payouts to cards without an answer, decided by clerks: what the acquirer says of one is entered like money moved.
+"""Payouts, credits and refunds in doubt, decided by clerks: what the acquirer says of one is entered like money moved.
 
 It counts towards the clerk's limits, and above them it is a request for approval that a second person decides: an
 Approval of the payment type PAYOUT_TYPE, with the outcome in the place of a reason.
@@ -23,21 +23,22 @@ from gateway.backoffice.follow_ups.reasons import NOT_PAID_OUT, PAID_OUT, PAYOUT
 from gateway.core import identifiers
 from gateway.models import Approval, ClerkLimitCounter, Payment, Status
 from gateway.payments.chain_amounts import Chain
+from gateway.payments.follow_ups import load_chain_members
 from gateway.payments.payout_decisions import PayoutNotDecidableError, decide_payout
-from gateway.payments.reversal_border import is_card_payout
+from gateway.payments.refused_reversals import is_for_person
 
-NOT_DECIDABLE: Final = noop("This is no payout in doubt, or it has its outcome by now.")
+NOT_DECIDABLE: Final = noop("This payout, credit or refund does not wait for its outcome, or it has it by now.")
 
 
 def is_decidable(payment: Payment) -> bool:
-    """Whether it is a payout to a card that waits for a person."""
-    return payment.status == Status.IN_DOUBT and is_card_payout(payment)
+    """Whether it is a payout, credit or refund that waits for a person."""
+    return payment.status == Status.IN_DOUBT and is_for_person(payment)
 
 
 def has_outcome(payment: Payment, outcome: str) -> bool:
-    """Whether it is a payout to a card that has ended with ``outcome``."""
+    """Whether it is a payout, credit or refund that has ended with ``outcome``."""
     status = {PAID_OUT: Status.APPROVED, NOT_PAID_OUT: Status.DECLINED}.get(outcome)
-    return payment.status == status and is_card_payout(payment)
+    return payment.status == status and is_for_person(payment)
 
 
 def check_decidable(payment: Payment, outcome: str) -> None:
@@ -57,7 +58,9 @@ def decide_alone(payment: Payment, outcome: str, note: str, by: Clerk) -> Paymen
         count = clerk_limits.load_manual_counter(by.user, payment.merchant_id)
         # Locked, so that of two decisions at once the second counts the first.
         ClerkLimitCounter.objects.select_for_update().get(pk=count.pk)
-        if (met := clerk_limits.find_exceeded_limit(by, payment.amount, Chain([payment]))) is not None:
+        if (
+            met := clerk_limits.find_exceeded_limit(by, payment.amount, Chain(load_chain_members(payment.chain)))
+        ) is not None:
             raise ClerkLimitExceededError(met)
         clerk_limits.record_approved_move(count, by.user, identifiers.row_id(), payment.amount, payment.currency)
         try:

@@ -1,4 +1,4 @@
-"""The form in which a clerk enters what the acquirer says of a payout to a card without an answer."""
+"""The form in which a clerk enters what the acquirer says of a payout, credit or refund in doubt."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from gateway.backoffice.sign_in import session
 from gateway.core.masking import mask_note
 from gateway.models import Approval, Payment
 from gateway.payments.chain_amounts import Chain
+from gateway.payments.follow_ups import load_chain_members
 
 
 def handle_payout_form(page: ModelAdmin[Payment], request: HttpRequest, payment: Payment) -> HttpResponse:
@@ -42,10 +43,10 @@ def handle_payout_form(page: ModelAdmin[Payment], request: HttpRequest, payment:
                 # Sent before (a double click, the back button), or somebody else was faster.
                 messages.info(request, _("Recorded before: %s.") % name_reason(outcome))
                 return redirect(build_payment_page_url(payment.pk))
-    used = clerk_limits.list_limit_uses(clerk, Chain([payment]))
+    used = clerk_limits.list_limit_uses(clerk, Chain(load_chain_members(payment.chain)))
     context = {
         **page.admin_site.each_context(request),
-        "title": _("What the acquirer says of a payout"),
+        "title": _("What the acquirer says of a payout, credit or refund"),
         "opts": page.opts,
         "original": payment,
         "payment": payment,

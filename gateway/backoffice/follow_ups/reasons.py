@@ -23,12 +23,12 @@ FOLLOW_UP_REASONS: Final[Mapping[str, str | Promise]] = MappingProxyType(
 )
 """Code → its words. Codes are at most nine characters (Approval.reason)."""
 PAYOUT_TYPE: Final = "CD"
-"""``Approval.payment_type`` of the outcome of a payout, which no follow-up made by hand has."""
+"""``Approval.payment_type`` of the outcome of a payout, credit or refund, which no follow-up made by hand has."""
 PAID_OUT, NOT_PAID_OUT = "paid", "not paid"
 PAYOUT_OUTCOMES: Final[Mapping[str, str | Promise]] = MappingProxyType(
     {PAID_OUT: _("it reached the card"), NOT_PAID_OUT: _("it was never made, and never will be")}
 )
-"""What an acquirer can say of a payout without an answer; kept in the place of a reason."""
+"""What an acquirer can say of a payout, credit or refund in doubt; kept in the place of a reason."""
 REASONED_TYPES: Final = frozenset({"RF", "RV"})
 """Follow-ups whose form asks for a reason: they give money back."""
 
@@ -45,4 +45,6 @@ def name_reason(code: str) -> str:
 
 def name_request(payment_type: str) -> str:
     """What a request for approval is for, in the reader's language."""
-    return gettext("Outcome of a payout") if payment_type == PAYOUT_TYPE else gettext(OPERATIONS[payment_type].title)
+    if payment_type == PAYOUT_TYPE:
+        return gettext("Outcome of a payout, credit or refund")
+    return gettext(OPERATIONS[payment_type].title)

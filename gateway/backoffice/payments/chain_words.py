@@ -20,7 +20,7 @@ from gateway.payments import chain_amounts as sums
 from gateway.payments.chain_amounts import ZERO_AMOUNT, Chain
 from gateway.payments.chain_states import ChainStatus, resolve_chain_status
 from gateway.payments.operation_table import is_locally_queued
-from gateway.payments.reversal_border import is_card_payout
+from gateway.payments.refused_reversals import is_for_person
 
 ChainText = str | Promise
 
@@ -152,8 +152,8 @@ _WITH_THE_BANK: Final = _("Whether money moved is not known yet: the bank or acq
 
 def describe_open_money(payment: Payment) -> ChainText | None:
     """What is known of the money of a payment that no shopper is waited for; None: what its state says."""
-    if payment.status == Status.IN_DOUBT and is_card_payout(payment):
-        return _PAYOUT_IN_DOUBT  # nobody asks by message (docs/decisions/0152)
+    if payment.status == Status.IN_DOUBT and is_for_person(payment):
+        return _PAYOUT_IN_DOUBT  # no message finds it out (docs/decisions/0138, 0152)
     if payment.status == Status.PENDING and is_locally_queued(payment):
         return _WITH_THE_BANK
     return None

@@ -27,6 +27,7 @@ from gateway.payments.chain_amounts import Chain
 from gateway.payments.chain_states import ChainStatus
 from gateway.payments.fraud_liability import FraudLiability, resolve_fraud_liability
 from gateway.payments.held_parts import PARTS_DETAIL, is_held
+from gateway.payments.refused_reversals import is_for_person
 from gateway.payments.rendering import resolve_result_code
 from gateway.payments.reversal_border import is_card_payout
 from gateway.payments.risk_screening import PARTIAL_APPROVAL_DETAIL
@@ -166,7 +167,7 @@ def explain_payment(
     code = resolve_result_code(payment)
     who, happened = _BY_CODE.get(code) or FAMILY_EXPLANATIONS[result_codes.find_result_family(code)]
     more: list[str] = []
-    is_undecided = payment.status == Status.IN_DOUBT and is_card_payout(payment)
+    is_undecided = payment.status == Status.IN_DOUBT and is_for_person(payment)
     if decision is not None and decision.code and decision.code == payment.result_code:
         who = DecisionMaker.RISK if decision.set_key else DecisionMaker.GUARD
         happened = _RISK[decision.outcome]
@@ -175,7 +176,7 @@ def explain_payment(
         who = DecisionMaker.AUTHENTICATION
         more.append(_describe_authentication(authentication))
     elif is_undecided:
-        happened = _PAYOUT_WITHOUT_ANSWER
+        happened = _PAYOUT_WITHOUT_ANSWER if is_card_payout(payment) else _NOT_TAKEN_BACK
     elif is_held(payment):
         who, happened = DecisionMaker.ISSUER, _PART_IS_HELD
     elif payment.status == Status.DECLINED and PARTIAL_APPROVAL_DETAIL in payment.answer.get("resultDetails", {}):
@@ -222,6 +223,10 @@ FRAUD_LIABILITY_TEXTS: Final[Mapping[FraudLiability, str]] = MappingProxyType(
 _PAYOUT_WITHOUT_ANSWER: Final = (
     "The acquirer gave no answer that decides. It cannot be asked by message, and a payout to a card is not taken "
     "back: it stays in doubt until a person has asked."
+)
+_NOT_TAKEN_BACK: Final = (
+    "The acquirer gave no answer that decides, and does not take it back: it stays in doubt until a person has asked. "
+    "The acquirer is still asked to take it back, but seldom."
 )
 _ASK_ABOUT_PAYOUT: Final = (
     "Do not pay out again: the money may have arrived. Ask the acquirer, and have its answer entered on the payment's "

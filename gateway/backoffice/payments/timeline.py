@@ -40,6 +40,7 @@ from gateway.models import (
     Suspension,
     WebhookAttempt,
 )
+from gateway.models.payments import UNDECIDED
 from gateway.payments import chain_amounts as sums
 from gateway.payments.acquirer_message_store import restore_message
 from gateway.payments.chain_amounts import Chain
@@ -260,13 +261,15 @@ def _build_exchange_event(row: AcquirerExchange, by_key: Mapping[UUID, Payment])
     waits = row.kind == WAITING_EXCHANGE
     silent = not waits and (row.received is None or "silence" in row.received)
     words = _KINDS.get(row.kind, row.kind)
+    title = _("%(who)s %(what)s, no answer") if silent else _("%(who)s %(what)s")
+    if row.received is not None and UNDECIDED in row.received:
+        title = _("%(who)s %(what)s: the answer decides nothing")
     return TimelineEvent(
         at=row.at,
         kind="exchange",
         payment=by_key[row.payment_id],
         order=5,
-        title=(_("%(who)s %(what)s, no answer") if silent else _("%(who)s %(what)s"))
-        % {"who": row.connector, "what": _(words)},
+        title=title % {"who": row.connector, "what": _(words)},
         tone="bad" if row.kind == DENIED_EXCHANGE else "wait" if silent or waits else "plain",
         lines=() if waits else (_("Took %s ms") % row.duration_ms,),
         sent=restore_message(row, by_key[row.payment_id]),

@@ -46,6 +46,7 @@ from gateway.connectors.iso8583.mapping import build_iso_message, mask_iso_messa
 from gateway.connectors.iso8583.private_field import PRIVATE_CAPABILITIES
 from gateway.connectors.iso8583.processing_codes import TRANSFER_CAPABILITIES
 from gateway.connectors.iso8583.replies import prepare_late_reply, reply_from_answer, reply_from_reversal
+from gateway.connectors.iso8583.response_codes import CREDITING_TYPES, UNDECIDED_CREDIT_CODES
 from gateway.connectors.iso8583.terminal import (
     BATCH_CAPTURES,
     CALENDAR_DAYS,
@@ -128,8 +129,8 @@ class Iso8583Connector:
         return reply_from_answer(written.asked, answer, written.sent)
 
     def inquire(self, request: AcquirerRequest) -> AcquirerReply | NotFoundAtAcquirer:
-        """Repeat an advice or reversal; a request cannot be inquired about. Batched captures are looked up in the
-        database."""
+        """Repeat an advice or reversal; a request cannot be inquired about, but what its host has answered may count by
+        now. Batched captures are looked up in the database."""
         if request.operation == "RV" and (row := batched_capture.find_reversed_capture(request)) is not None:
             return batched_capture.inquire_reversal(request, row)
         if request.operation == "CP" and (row := capture_records.find_batched_capture(request.payment)) is not None:
@@ -142,6 +143,8 @@ class Iso8583Connector:
             return NotFoundAtAcquirer(sent={"inquiry": request.payment.hex}, received={"unsent": "no trace number"})
         kind = MESSAGE_KINDS.get(request.operation)
         if kind is None or not kind.advice:
+            if (declined := _decline_undecided_credit(request)) is not None:
+                return declined
             mti = kind.mti if kind is not None else ""
             return NotFoundAtAcquirer(sent={"mti": mti}, received={"inquiry": "a request cannot be asked about"})
         written = _write_message_in_doubt(request, repeat=True)
@@ -237,6 +240,17 @@ def _decline_unsent(request: AcquirerRequest, code: str, why: str) -> AcquirerRe
     """Decline a request that was not sent."""
     sent = {"operation": request.operation, "transaction": request.payment.hex}
     return AcquirerReply(code=code, sent=sent, received={"unsent": why}, retryable_elsewhere=True, not_sent=True)
+
+
+def _decline_undecided_credit(request: AcquirerRequest) -> AcquirerReply | None:
+    """The decline of a refund, credit or payout whose host's answer decided nothing until the account's
+    ``credit_declines`` said that it does; None otherwise."""
+    code = request.undecided_answer.get("39")
+    declines = request.account.settings.get("credit_declines", "").split()
+    if request.operation not in CREDITING_TYPES or code not in UNDECIDED_CREDIT_CODES.intersection(declines):
+        return None
+    written = _write_message_in_doubt(request, repeat=False)
+    return reply_from_answer(written.asked, {"39": code}, {"inquiry": request.payment.hex})
 
 
 def _write_message(request: AcquirerRequest, *, repeat: bool = False, void: bool = False) -> _Written:

@@ -18,7 +18,8 @@ from gateway.connectors.iso8583.late_answers import LateAnswerTaker
 from gateway.connectors.iso8583.private_field import mask_private_parts, parse_private_field
 from gateway.connectors.port import AcquirerReply, NotFoundYetError, OutcomeUnknownError
 from gateway.core.money import Money, currency_number
-from gateway.core.result_codes import TIMEOUT_REVERSED_CODE
+from gateway.core.result_codes import OUTCOME_UNKNOWN_CODE, TIMEOUT_REVERSED_CODE
+from gateway.models.payments import UNDECIDED
 
 MAX_UNDER_WAY: Final = timedelta(seconds=60)
 """How long a message may be under way after its answer was given up. The network has it for the acquirer's timeout at
@@ -47,12 +48,14 @@ def reply_from_answer(
     account says so: the host knows the message, and may have refused it. Raises OutcomeUnknownError if it is not
     conclusive."""
     code = answer.get("39", "")
-    own = asked.own.text()
+    own, received = asked.own.text(), summarize_answer(answer, asked)
     if not code.strip():
-        raise OutcomeUnknownError("the host's answer has no response code", sent, connector_tx_id=own)
+        why = "the host's answer has no response code"
+        raise OutcomeUnknownError(why, sent, connector_tx_id=own, received=received)
     known_already = repeat and code == response_codes.DUPLICATE_MESSAGE and asked.terminal.duplicates_done
     if not known_already and _is_no_verdict(asked, code):
-        raise OutcomeUnknownError(f"the host answered {code}: no verdict", sent, connector_tx_id=own)
+        why = f"the host answered {code}: no verdict"
+        raise OutcomeUnknownError(why, sent, connector_tx_id=own, received=received)
     gives = not asked.own.amount or asked.kind in response_codes.CREDITING_TYPES
     checked = code == response_codes.NO_REASON_TO_DECLINE and gives
     grants = code in response_codes.GRANTING_CODES or checked or known_already
@@ -81,7 +84,7 @@ def reply_from_answer(
             _letter(parts.get("cvv", ""), answer, _CVV_PLACE), asked.request.network_brand
         ),
         sent=sent,
-        received=summarize_answer(answer, asked),
+        received=received,
         retryable_elsewhere=not grants and code in response_codes.RETRYABLE_CODES,
         reopens_authorization=reopens,
     )
@@ -101,7 +104,7 @@ def prepare_late_reply(
     asked: IsoRequest, sent: Mapping[str, Any], take: Callable[[AcquirerReply], None]
 ) -> LateAnswerTaker:
     """What maps a late answer to ``asked`` and has it taken. It is kept for long, so nothing of the card is in it, and
-    of the parameters only what a result code goes by; an answer that decides nothing is not taken."""
+    of the parameters only what a result code goes by."""
     request = asked.request
     bare = replace(
         request,
@@ -123,8 +126,9 @@ def _take_late_answer(
 ) -> None:
     try:
         reply = reply_from_answer(asked, answer, sent)
-    except OutcomeUnknownError:
-        return
+    except OutcomeUnknownError as unknown:
+        received = {UNDECIDED: str(unknown), **unknown.received}
+        reply = AcquirerReply(code=OUTCOME_UNKNOWN_CODE, sent=sent, received=received)
     take(reply)
 
 
@@ -156,22 +160,25 @@ def reply_from_reversal(asked: IsoRequest, answer: Mapping[str, str], sent: Mapp
     NotFoundYetError where the host does not know a message that may still be under way."""
     code = answer.get("39", "")
     asked_for = asked.request.asked_for
-    may_arrive = asked_for is not None and asked_for < MAX_UNDER_WAY and not asked.own.auth
+    has_arrived = bool(asked.own.auth or asked.request.undecided_answer)
+    may_arrive = asked_for is not None and asked_for < MAX_UNDER_WAY and not has_arrived
+    received = summarize_answer(answer, asked)
     if code in response_codes.NOT_FOUND_CODES and may_arrive:
         why = f"the host does not know the message: {code}; it may still be under way"
-        raise NotFoundYetError(why, sent, connector_tx_id=asked.own.text())
+        raise NotFoundYetError(why, sent, connector_tx_id=asked.own.text(), received=received)
     known_already = code == response_codes.DUPLICATE_MESSAGE and asked.terminal.duplicates_done
     if asked.own.auth and response_codes.is_already_reversed(code, asked.request.network_brand):
         # Of an approval that came late, the reversal before it was done, too: the host repeats none.
         known_already |= any(one.get("39") == "00" for one in asked.request.earlier_void_answers)
     if code not in response_codes.REVERSAL_DONE_CODES and not known_already:
-        raise OutcomeUnknownError(f"the host did not take it back: {code or 'no response code'}", sent)
+        why = f"the host did not take it back: {code or 'no response code'}"
+        raise OutcomeUnknownError(why, sent, received=received)
     return AcquirerReply(
         code=TIMEOUT_REVERSED_CODE,
         connector_tx_id=asked.own.text(),
         details={"AcquirerResponse": code},
         sent=sent,
-        received=summarize_answer(answer, asked),
+        received=received,
     )
 
 
@@ -183,7 +190,8 @@ def _approved_amount(
     own, money = asked.own, asked.request.money
 
     def nonsense(why: str) -> OutcomeUnknownError:
-        return OutcomeUnknownError(f"the host's approval {why}", sent, connector_tx_id=known.text())
+        received = summarize_answer(answer, asked)
+        return OutcomeUnknownError(f"the host's approval {why}", sent, connector_tx_id=known.text(), received=received)
 
     if answer.get("49", "").strip() not in ("", currency_number(money.currency)):
         raise nonsense("is in another currency")

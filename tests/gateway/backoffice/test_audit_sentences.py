@@ -314,9 +314,12 @@ _ASKED: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("action", "told"),
     [
-        ("approval asked", "max asked to approve Outcome of a payout 92.00 EUR"),
-        ("approval given", "max approved Outcome of a payout 92.00 EUR, asked by ann"),
-        ("approval carried out", "Outcome of a payout 92.00 EUR was carried out, approved by max, asked by ann"),
+        ("approval asked", "max asked to approve Outcome of a payout, credit or refund 92.00 EUR"),
+        ("approval given", "max approved Outcome of a payout, credit or refund 92.00 EUR, asked by ann"),
+        (
+            "approval carried out",
+            "Outcome of a payout, credit or refund 92.00 EUR was carried out, approved by max, asked by ann",
+        ),
     ],
 )
 def test_an_outcome_of_a_payout_is_told_as_no_credit(action: str, told: str) -> None:
@@ -328,9 +331,11 @@ def test_an_outcome_of_a_payout_is_told_as_no_credit(action: str, told: str) -> 
 @pytest.mark.parametrize(
     ("language", "rows"),
     [
-        ("en", {"What": "Outcome of a payout", "State": "Carried out", "Asked by": "ann",
-                "Over": "the limit for 24 hours", "Reason": "it was never made, and never will be"}),
-        ("de", {"Was": "Ausgang einer Auszahlung", "Stand": "Ausgeführt", "Angefragt von": "ann"}),
+        ("en", {"What": "Outcome of a payout, credit or refund", "State": "Carried out", "Asked by": "ann",
+                "Over": "the limit for 24 hours",
+                "Reason": "it was never made, and never will be"}),
+        ("de", {"Was": "Ausgang einer Auszahlung, Gutschrift oder Erstattung", "Stand": "Ausgeführt",
+                "Angefragt von": "ann"}),
     ],
 )  # fmt: skip
 def test_what_an_approval_kept_is_shown_in_words(language: str, rows: dict[str, str]) -> None:

@@ -14,6 +14,7 @@ from gateway.backoffice.follow_ups import approvals
 from gateway.backoffice.follow_ups.clerk_limits import Clerk
 from gateway.core import clock
 from gateway.models import Approval, AuditEntry, ClerkLimitUsage, Notification, OpenPayment, Payment, Role
+from gateway.models.payments import MANY_REFUSALS
 from gateway.payments.payout_decisions import decide_payout
 from tests.support.fixtures import BY, Shop
 from tests.support.iso_host import IsoHost, account_at_host, iso_host
@@ -35,6 +36,51 @@ def payout(iso_host: IsoHost, shop: Shop) -> str:
     made = shop.api.pay(testMode="EXTERNAL", paymentType="CD", **transfer, **parties).id
     recover_after(120)
     return made
+
+
+@pytest.fixture
+def refund(iso_host: IsoHost, shop: Shop) -> str:
+    """A refund of 92.00 EUR that its issuer left open, and its host does not take back."""
+    account_at_host(shop.channel, iso_host)
+    paid = shop.api.pay(testMode="EXTERNAL", paymentType="DB").id
+    iso_host.next("0200", de39="91")
+    iso_host.next("0420", de39="12")
+    iso_host.next("0421", de39="12", times=MANY_REFUSALS)
+    made = shop.api.follow(paid, "RF", "92.00").id
+    for _ in range(MANY_REFUSALS):
+        recover_after(120)
+    return made
+
+
+@pytest.mark.parametrize(("outcome", "end"), [("paid", PAID), ("not paid", NOT_PAID)])
+def test_a_clerk_enters_what_became_of_a_refund_that_is_not_taken_back(
+    shop: Shop, refund: str, outcome: str, end: tuple[str, str]
+) -> None:
+    client = signed_in(person("ann", Role.CLERK, shop.merchant))
+    assert address(refund) in client.get(f"/admin/gateway/payment/{refund}/change/").content.decode()
+    assert "What the acquirer says of a payout, credit or refund" in client.get(address(refund)).content.decode()
+    assert enter(client, refund, outcome).status_code == 302
+    assert status(refund) == end
+    assert ClerkLimitUsage.objects.get().amount == 92
+    again = client.get(address(refund)).content.decode()
+    assert "does not wait for its outcome, or it has it by now" in again
+
+
+@pytest.mark.parametrize(("outcome", "end"), [("paid", PAID), ("not paid", NOT_PAID)])
+def test_above_a_limit_a_second_person_decides_of_a_refund(
+    shop: Shop, refund: str, outcome: str, end: tuple[str, str]
+) -> None:
+    ann, max_ = (
+        person("ann", Role.CLERK, shop.merchant, four_eyes_above="91.99"),
+        person("max", Role.MANAGER, shop.merchant),
+    )
+    enter(signed_in(ann), refund, outcome)
+    assert status(refund)[0] == "IN_DOUBT"
+    row = Approval.objects.get()
+    shown = signed_in(max_).get(f"/admin/gateway/approval/{row.pk}/change/").content.decode()
+    assert "Outcome of a payout, credit or refund" in shown
+    done = approvals.decide_approval(row.pk, approve=True, note="", by=clerk_of(max_))
+    assert (done.state, status(refund)) == (Approval.State.DONE, end)
 
 
 def address(payout: str) -> str:
@@ -91,7 +137,7 @@ def test_above_a_limit_a_second_person_decides(
     assert (again.status_code, "asked for before" in again.content.decode()) == (400, True)
     approver = signed_in(max_)
     shown = approver.get(f"/admin/gateway/approval/{row.pk}/change/").content.decode()
-    assert "Outcome of a payout" in shown
+    assert "Outcome of a payout, credit or refund" in shown
     assert "Approving records it, and nobody can enter another outcome" in shown
     approver.post(f"/admin/gateway/approval/{row.pk}/decide/", {"verb": "approve"})
     row.refresh_from_db()
@@ -100,7 +146,7 @@ def test_above_a_limit_a_second_person_decides(
     (entry,) = AuditEntry.objects.filter(action="payout decided")
     assert entry.actor == "max"
     timeline = signed_in(ann).get(f"/admin/gateway/payment/{payout}/change/").content.decode()
-    assert "max approved: Outcome of a payout of 92.00 EUR" in timeline
+    assert "max approved: Outcome of a payout, credit or refund of 92.00 EUR" in timeline
 
 
 @pytest.mark.parametrize(("said", "state"), [(True, Approval.State.DONE), (False, Approval.State.FAILED)])
@@ -144,9 +190,9 @@ def test_a_payment_that_is_no_payout_in_doubt_has_no_form(shop: Shop) -> None:
     client = signed_in(person("ann", Role.CLERK, shop.merchant))
     paid = shop.api.pay().id
     page = client.get(address(paid))
-    assert (page.status_code, "no payout in doubt" in page.content.decode()) == (200, True)
+    assert (page.status_code, "does not wait for its outcome" in page.content.decode()) == (200, True)
     refused = client.post(address(paid), {"key": page.context["key"], "outcome": "paid"})
-    assert (refused.status_code, "no payout in doubt" in refused.content.decode()) == (400, True)
+    assert (refused.status_code, "does not wait for its outcome" in refused.content.decode()) == (400, True)
 
 
 def test_a_request_that_nobody_decided_in_time_is_in_nobodys_way(shop: Shop, payout: str) -> None:
@@ -189,4 +235,4 @@ def test_a_form_that_is_sent_twice_records_its_outcome_once(shop: Shop, payout: 
     assert "Recorded before: it reached the card." in shown
     assert (status(payout), ClerkLimitUsage.objects.count()) == (PAID, 1)
     other = client.post(address(payout), sent | {"outcome": "not paid"})
-    assert (other.status_code, "it has its outcome by now" in other.content.decode()) == (400, True)
+    assert (other.status_code, "it has it by now" in other.content.decode()) == (400, True)

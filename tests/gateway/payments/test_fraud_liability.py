@@ -155,5 +155,15 @@ def test_a_proof_of_the_first_protocol_shifts_nothing(api: Api) -> None:
         assert resolve_fraud_liability(Payment.objects.get(pk=answer.id)) is liability
 
 
+@pytest.mark.parametrize("eci", ["05", "06"])
+def test_an_exemption_that_the_issuer_accepted_shifts_nothing(api: Api, eci: str) -> None:
+    """I beside an ECI that shows an authentication contradicts itself: the acquirer is sent the exemption."""
+    sent = {"threeDSecure.eci": eci, **PROOF, "threeDSecure.version": "2.2.0"}
+    payment = Payment.objects.get(pk=buy(api, FRICTIONLESS, **sent).id)
+    assert resolve_fraud_liability(payment) is FraudLiability.ISSUER
+    payment.request["threeDSecure"] |= {"authenticationStatus": "I", "exemptionFlag": "02"}
+    assert resolve_fraud_liability(payment) is FraudLiability.MERCHANT_EXEMPTED
+
+
 def test_every_liability_has_a_sentence() -> None:
     assert set(FRAUD_LIABILITY_TEXTS) == set(FraudLiability)

@@ -114,6 +114,7 @@ class Written:
         self.moved = True
         patch.setattr(late_outcomes, "_complete_during_recovery", lambda *call: self.calls.append(call) or completes)
         patch.setattr(late_outcomes, "is_card_payout", lambda one: payout)
+        patch.setattr(late_outcomes, "is_for_person", lambda one: payout)
         for name in ("record_late_approval", "complete_payment", "record_exchange"):
             patch.setattr(store, name, self.writing(name))
 

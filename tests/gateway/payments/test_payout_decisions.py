@@ -27,7 +27,7 @@ def in_doubt(shop: Shop, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Paym
     """A payout to a card whose acquirer gave no answer, beside another one."""
     settings.GATEWAY_ACQUIRER_TIMEOUT_S = 0.1
     first, _ = (shop.api.pay(paymentType="CD", card__number=SILENT, amount="12.50") for _ in range(2))
-    monkeypatch.setattr(payout_decisions, "is_card_payout", lambda payment: payment.payment_type == "CD")
+    monkeypatch.setattr(payout_decisions, "is_for_person", lambda payment: payment.payment_type == "CD")
     Payment.objects.filter(pk=first.id).update(connector_tx_id="their-id")
     payment = Payment.objects.get(pk=first.id)
     assert payment.status == "IN_DOUBT"

@@ -85,6 +85,26 @@ def test_a_refund_made_in_the_processors_pages_after_a_release_of_as_much_is_one
     assert card_shop.api.follow(taken.id, "RF", "12.00").code == APPROVED
 
 
+def test_the_release_after_several_captures_is_none_though_a_refund_of_as_much_came_before(
+    shop: Shop, processor: CardApi
+) -> None:
+    """The refund was made in the processor's pages while a rest was still held, and is recorded."""
+    account = account_at(shop.channel, processor.url, multicapture="if_available")
+    sender = Sender(account=account, http=Client(raise_request_exception=False))
+    held = pay(shop, "PA")
+    taken = shop.api.follow(held.id, "CP", "72.00")
+    refund = processor.refund(intent_of(processor, held), 2_000)
+    assert sender.tell("refund.created", refund["id"]).state == State.DONE
+    assert shop.api.follow(held.id, "RV").code == APPROVED
+    (release,) = processor.releases
+    assert processor.things[release]["amount"] == refund["amount"]
+    row = sender.tell("refund.created", release)
+    assert (row.state, row.why, row.recorded) == (State.DONE, RELEASED, None)
+    (made,) = Payment.objects.filter(payment_type="RF")
+    assert sender.tell("refund.created", refund["id"]).recorded == made.pk
+    assert shop.api.follow(taken.id, "RF", "52.00").code == APPROVED
+
+
 def test_a_refund_of_ours_as_large_as_the_rest_is_no_release(
     card_shop: Shop, processor: CardApi, sender: Sender
 ) -> None:

@@ -106,7 +106,10 @@ def test_a_late_answer_that_decides_nothing_leaves_a_payout_to_the_person(
     pay(committed)  # what the link says after this, it has read before
     until_none_waits()
     assert status(paid)[0] == "IN_DOUBT"
-    assert not AcquirerExchange.objects.filter(payment=paid, kind__in=("late", "denied")).exists()
+    kept = AcquirerExchange.objects.get(payment=paid, kind__in=("late", "denied"))
+    assert kept.received is not None
+    assert (kept.kind, kept.received["undecided"]) == ("late", f"the host answered {de39}: no verdict")
+    assert (kept.received["39"], kept.sent["11"]) == (de39, host.seen("0200")[0]["11"]), "for whoever asks the acquirer"
     call_command("decide_payout", paid, "--not-paid")
     assert status(paid) == ("DECLINED", REVERSED)
 

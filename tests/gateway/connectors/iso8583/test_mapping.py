@@ -539,7 +539,9 @@ def test_what_waits_for_a_late_answer_knows_no_card() -> None:
     assert (kept.parts, kept.addenda, sent) == ({}, {}, {"mti": "0200"})
     for code in ("68", "", "00"):
         late.take({"t": "0210", "39": code, "38": "A12345"})
-    (reply,) = taken
+    *undecided, reply = taken
+    # What decides nothing is kept for whoever asks the acquirer.
+    assert [(one.code, one.received["39"]) for one in undecided] == [("000.200.001", "68"), ("000.200.001", "")]
     known = OriginalMessage.parse(reply.connector_tx_id)
     assert known is not None
     assert (reply.approved, known.auth) == (asked.request.money, "A12345")

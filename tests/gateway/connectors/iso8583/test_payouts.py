@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import Decimal
 from types import SimpleNamespace
 
 import pytest
+from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.urls import reverse
 
 from gateway import metrics
 from gateway.access import audit_log
 from gateway.backoffice.payments.timeline import build_payment_story
+from gateway.connectors import accounts
 from gateway.connectors.port import AcquirerReply
 from gateway.core import clock
 from gateway.models import (
@@ -26,6 +29,7 @@ from gateway.models import (
     RoutingTarget,
     Status,
 )
+from gateway.models.payments import MANY_REFUSALS
 from gateway.payments import store
 from gateway.payments.outcomes import Approved, Declined
 from gateway.payments.payout_decisions import PayoutNotDecidableError, decide_payout
@@ -68,6 +72,13 @@ def pay_out(shop: Shop, transfer: str = "PAYMENT", kind: str = "CD") -> str:
     return shop.api.pay(testMode="EXTERNAL", paymentType=kind, transactionProcessingCode=transfer, **SENT).id
 
 
+def page_of(shop: Shop, payment: str) -> str:
+    """The payment's page in the back office."""
+    user = User.objects.filter(username="ann").first() or person("ann", Role.CLERK, shop.merchant)
+    page = signed_in(user).get(reverse("admin:gateway_payment_change", args=[payment]))
+    return page.content.decode()
+
+
 def status(payment: str) -> tuple[str, str]:
     row = Payment.objects.get(pk=payment)
     return row.status, row.result_code
@@ -85,10 +96,7 @@ def test_after_silence_a_payout_is_not_taken_back(shop: Shop, host: IsoHost) -> 
     assert status(paid)[0] == "IN_DOUBT"
     kinds = AcquirerExchange.objects.filter(payment=paid).order_by("id").values_list("kind", flat=True)
     assert list(kinds) == ["submit", "wait", "wait"]
-    page = signed_in(person("ann", Role.MANAGER, shop.merchant)).get(
-        reverse("admin:gateway_payment_change", args=[paid])
-    )
-    shown = page.content.decode()
+    shown = page_of(shop, paid)
     assert shown.count("iso8583 is asked by a person: nothing was sent") == 2
     assert not [words for words in ("asked what became of it", "asked to take it back") if words in shown]
 
@@ -146,10 +154,7 @@ def test_a_person_enters_what_the_acquirer_says(
     shown = shop.api.read(paid)
     words = shown.body.get("resultDetails", {}).get("ExtendedDescription", "")
     assert (shown.code, words) == (end[1], "" if answer == "--paid" else "The acquirer says that it was not paid out.")
-    page = signed_in(person("ann", Role.MANAGER, shop.merchant)).get(
-        reverse("admin:gateway_payment_change", args=[paid])
-    )
-    assert "was asked by a person" in page.content.decode()
+    assert "was asked by a person" in page_of(shop, paid)
     with pytest.raises(CommandError, match="not in doubt"):
         call_command("decide_payout", paid, answer)
 
@@ -251,7 +256,10 @@ def test_a_payout_whose_issuer_did_not_answer_waits_for_a_person(shop: Shop, hos
     assert not [*host.seen("0400"), *host.seen("0420"), *host.seen("0421")]
     asked = AcquirerExchange.objects.filter(payment=paid).order_by("id").first()
     assert asked is not None
-    assert asked.received == {"silence": f"the host answered {code}: no verdict"}
+    assert asked.received is not None
+    assert (asked.received["undecided"], asked.received["39"]) == (f"the host answered {code}: no verdict", code)
+    shown = page_of(shop, paid)
+    assert "iso8583 was asked: the answer decides nothing" in shown
     call_command("decide_payout", paid, "--not-paid")
     assert status(paid) == ("DECLINED", "900.100.301")
 
@@ -323,3 +331,146 @@ def test_a_refund_or_credit_whose_issuer_did_not_answer_is_taken_back(
     assert status(given) == ("DECLINED", "900.100.301")
     if paid:
         assert shop.api.follow(paid, "RF", "92.00").code == OK
+
+
+def give(shop: Shop, kind: str) -> tuple[str, str]:
+    """A refund of 10.00 and the debit of 92.00 it is of; or a credit without one."""
+    if kind == "CD":
+        return shop.api.pay(testMode="EXTERNAL", paymentType="CD").id, ""
+    paid = shop.api.pay(testMode="EXTERNAL", paymentType="DB").id
+    return shop.api.follow(paid, "RF", "10.00").id, paid
+
+
+def give_where_nothing_is_taken_back(shop: Shop, host: IsoHost, kind: str, code: str = "12") -> tuple[str, str]:
+    """Money given, which its issuer leaves open and its host has refused to take back until it waits for a person."""
+    if kind == "RF":
+        host.next("0200")
+    host.next("0200", de39="91")
+    host.next("0420", de39=code, times=99)
+    host.next("0421", de39=code, times=99)
+    given = give(shop, kind)
+    for _ in range(MANY_REFUSALS):
+        recover_after(120)
+    return given
+
+
+def reversals(host: IsoHost) -> int:
+    return len([*host.seen("0420"), *host.seen("0421")])
+
+
+@pytest.mark.parametrize("kind", ["CD", "RF"])
+@pytest.mark.parametrize("code", ["12", "30", "40", "58", "94", "96"])
+def test_a_host_that_takes_no_refund_or_credit_back_is_asked_seldom(
+    shop: Shop, host: IsoHost, kind: str, code: str
+) -> None:
+    """Often at first; then once an hour for a day, then once a day."""
+    given, _ = give_where_nothing_is_taken_back(shop, host, kind, code)
+    assert reversals(host) == MANY_REFUSALS
+    for _ in range(20):
+        recover_after(120)
+    assert reversals(host) == MANY_REFUSALS
+    for _ in range(24):
+        recover_after(3600)
+    asked = reversals(host)
+    assert asked == MANY_REFUSALS + 24
+    for _ in range(20):
+        recover_after(3600)
+    assert reversals(host) == asked
+    recover_after(DAY)
+    assert reversals(host) == asked + 1
+    assert status(given)[0] == "IN_DOUBT"
+
+
+@pytest.mark.parametrize("kind", ["CD", "RF"])
+@pytest.mark.parametrize(("answer", "end"), [("--paid", ("APPROVED", OK)), ("--not-paid", ("DECLINED", "900.100.301"))])
+def test_a_person_ends_a_refund_or_credit_that_is_not_taken_back(
+    shop: Shop, host: IsoHost, kind: str, answer: str, end: tuple[str, str]
+) -> None:
+    given, paid = give_where_nothing_is_taken_back(shop, host, kind)
+    waiting = metrics.count_open_payments()
+    assert (waiting.undecided, waiting.oldest_in_doubt_s) == (1, 0.0)
+    shown = page_of(shop, given)
+    assert "does not take it back: it stays in doubt until a person has asked" in shown
+    assert "Enter what the acquirer says of this payment" in shown
+    if paid:
+        assert shop.api.follow(paid, "RF", "92.00").code == "700.400.200", "its amount is blocked"
+        assert "Enter what the acquirer says of this payment" not in page_of(shop, paid)
+    call_command("decide_payout", given, answer)
+    assert status(given) == end
+    assert not OpenPayment.objects.exists()
+    assert metrics.count_open_payments().undecided == 0
+    before = reversals(host)
+    recover_after(2 * DAY)
+    assert reversals(host) == before
+    if paid:
+        kept = "82.00" if answer == "--paid" else "92.00"
+        assert shop.api.follow(paid, "RF", str(Decimal(kept) + Decimal("0.01"))).code == "700.400.200"
+        assert shop.api.follow(paid, "RF", kept).code == OK
+
+
+@pytest.mark.parametrize("kind", ["CD", "RF"])
+def test_a_refund_or_credit_waits_for_a_person_only_after_many_refusals(shop: Shop, host: IsoHost, kind: str) -> None:
+    """Until then the host may still take it back, and no person is to decide beside it."""
+    if kind == "RF":
+        host.next("0200")
+    host.next("0200", de39="91")
+    host.next("0420", de39="12")
+    host.next("0421", de39="12", times=MANY_REFUSALS - 2)
+    given, _ = give(shop, kind)
+    for _ in range(MANY_REFUSALS - 1):
+        recover_after(120)
+    assert metrics.count_open_payments().undecided == 0
+    with pytest.raises(CommandError, match="nor a refund or credit that its acquirer has often refused to take back"):
+        call_command("decide_payout", given, "--paid")
+    recover_after(120)
+    assert status(given) == ("DECLINED", "900.100.301")
+
+
+def test_a_debit_that_is_not_taken_back_is_asked_about_as_ever(shop: Shop, host: IsoHost) -> None:
+    host.next("0200", "lost")
+    host.next("0420", de39="12", times=99)
+    host.next("0421", de39="12", times=99)
+    paid = shop.api.pay(testMode="EXTERNAL").id
+    for _ in range(MANY_REFUSALS + 2):
+        recover_after(120)
+    assert reversals(host) == MANY_REFUSALS + 2
+    assert metrics.count_open_payments().undecided == 0
+    with pytest.raises(CommandError, match="no payout to a card"):
+        call_command("decide_payout", paid, "--paid")
+
+
+def say_what_declines(account: AcquirerAccount, codes: str) -> None:
+    account.settings = account.settings | {"credit_declines": codes}
+    account.save()
+    accounts.clear_account_cache()
+
+
+@pytest.mark.parametrize("transfer", ["", "PAYMENT"])
+def test_what_an_account_says_later_of_an_answer_ends_what_waits(shop: Shop, host: IsoHost, transfer: str) -> None:
+    """The acquirer has said that its 91 means that nothing was booked."""
+    if transfer:
+        host.next("0200", de39="91")
+        given = pay_out(shop)
+        recover_after(120)
+    else:
+        given, _ = give_where_nothing_is_taken_back(shop, host, "RF")
+    account = AcquirerAccount.objects.get(acquirer_merchant_id="MERCHANT-1")
+    say_what_declines(account, "06 96")
+    recover_after(DAY)
+    assert status(given)[0] == "IN_DOUBT"
+    say_what_declines(account, "91")
+    before = reversals(host)
+    recover_after(DAY)
+    assert status(given) == ("DECLINED", "900.100.201")
+    assert reversals(host) == before
+
+
+@pytest.mark.parametrize("code", ["25", "76"])
+def test_what_was_answered_is_not_under_way_any_more(shop: Shop, host: IsoHost, code: str) -> None:
+    """A host that stores nothing of what it did not book answers its reversal by 25: one is enough."""
+    host.next("0200", de39="91")
+    host.next("0420", de39=code)
+    given, _ = give(shop, "CD")
+    recover_after(120)
+    assert status(given) == ("DECLINED", "900.100.301")
+    assert reversals(host) == 1
