@@ -252,6 +252,8 @@ class AcquirerReply:
     ``reopens_authorization``: of the reversal of a capture, that the acquirer goes on holding what was captured.
     ``has_own_advice``: of a decline, that the acquirer says in words of its own what to do next, where the network's
     MerchantAdviceCode may be missing: no other acquirer is asked at once.
+    ``may_stand``: of the void of an approval that came late, that the acquirer says there is nothing left to take back,
+    which does not prove it: nothing more is sent, and a person has to ask.
     """
 
     code: str
@@ -272,6 +274,7 @@ class AcquirerReply:
     valid_for: timedelta | None = None
     reopens_authorization: bool = False
     has_own_advice: bool = False
+    may_stand: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

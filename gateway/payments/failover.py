@@ -32,7 +32,8 @@ def next_route(
     payment: Payment, reply: AcquirerReply, plan: ScreeningPlan | None, *, since: float, at: datetime, duration_ms: int
 ) -> Connector | None:
     """Move ``payment`` to the next acquirer of its route and return that connector; None when there is none, a limit is
-    reached, or recovery has the payment by now. The failed attempt is then in ``payment.route``, to be completed with.
+    reached (also that of its card's network), or recovery has the payment by now. The failed attempt is then in
+    ``payment.route``, to be completed with.
 
     ``plan``: the schemes' retry rules count the attempt where its network does; ``since``: time.perf_counter() when the
     first acquirer was called; ``at``: the merchant's clock.
@@ -47,7 +48,7 @@ def next_route(
     failed = sum(1 for one in tried if not one.get("declined"))
     if not alternatives or payment.status != Status.STARTED or failed > settings.GATEWAY_FAILOVER_MOST:
         return None
-    if is_time_over(since):
+    if is_time_over(since) or (plan is not None and plan.forbids_failover(reply)):
         return None
     (name, account, title), later = alternatives[0], alternatives[1:]
     route |= {"name": title} | ({"next": later} if later else {})

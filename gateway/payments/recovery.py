@@ -2,9 +2,10 @@
 
 A payment whose ``recover_at`` has passed is claimed by a lease, and its connector is asked for the outcome. If the
 acquirer has one, the payment gets it. If the acquirer never received the request, recovery voids it, so that it cannot
-be accepted later; only a confirmed void declines the payment. A void once tried is carried through, since it may still
-arrive after an approval, unless the acquirer refuses it. Without an answer recovery inquires again later, without end:
-a deadline never turns an unknown outcome into a decline; of a refund or credit whose reversals are refused only seldom
+be accepted later; only a confirmed void declines the payment, or an acquirer's last word that nothing is left to void,
+of which a person is told (UNPROVEN_EXCHANGE). A void once tried is carried through, since it may still arrive after an
+approval, unless the acquirer refuses it. Without an answer recovery inquires again later, without end: a deadline never
+turns an unknown outcome into a decline; of a refund or credit whose reversals are refused only seldom
 (refused_reversals.py). Real time throughout.
 Source: decisions, house rule 4; goals R1, R3.
 """
@@ -87,6 +88,9 @@ INQUIRY_BACKOFF_S: Final = (1, 2, 4, 8, 15, 30, 45)
 minute after its acquirer is back."""
 WAITING_EXCHANGE: Final = "wait"
 """Kind of the exchange of a look at a payment that waits for a person: nothing was sent, and nobody was asked."""
+UNPROVEN_EXCHANGE: Final = "unproven"
+"""Kind of the exchange of a void after which a late approval may stand: nothing more is sent, and somebody has to ask
+the acquirer (``AcquirerReply.may_stand``)."""
 _MAX_INQUIRIES: Final = 32_000
 MAX_VOID_ANSWERS: Final = 16
 """Answers to earlier voids of one payment that a connector is given."""
@@ -473,20 +477,27 @@ def record_outcome(payment: Payment, finding: InquiryResult) -> bool:
         if not unmoved:
             _record_exchange(payment, last)
         return False
+    connector = payment.connector
+    if finding.reply.may_stand:
+        last = replace(last, kind=UNPROVEN_EXCHANGE)
     if payment.status == Status.DECLINED:
         _record_exchange(payment, last)
         if not store.close_late_approval(payment):
             return False
-        log.warning("late_approval_voided", payment=payment.id.hex, connector=payment.connector)
+        if finding.reply.may_stand:
+            _log_late_approval_that_may_stand(payment, connector)
+        else:
+            log.warning("late_approval_voided", payment=payment.id.hex, connector=connector)
         return True
     outcome = outcome_from_reply(finding.reply, at=at, duration_ms=last.duration_ms)
-    connector = payment.connector
     try:
         store.complete_payment(payment, outcome, kind=last.kind, was_taken_back=finding.was_taken_back)
     except PaymentTransitionError:
         # A late approval came meanwhile, or another worker was faster: what was sent is told all the same.
         _record_exchange(payment, last, connector)
         return False
+    if finding.reply.may_stand:
+        _log_late_approval_that_may_stand(payment, connector)
     return True
 
 
@@ -495,6 +506,11 @@ def _find_refusal_pause(payment: Payment, last: InquiryExchange) -> timedelta | 
     if payment.payment_type not in GIVING_TYPES:
         return None
     return get_refusal_pause(count_refusals(payment) + is_refusal(last.kind, last.received))
+
+
+def _log_late_approval_that_may_stand(payment: Payment, connector: str) -> None:
+    """The shopper may be debited for a payment that is declined here: somebody has to ask the acquirer."""
+    log.error("late_approval_may_stand", payment=payment.id.hex, connector=connector)
 
 
 def _record_exchange(payment: Payment, exchange: InquiryExchange, connector: str = "") -> None:

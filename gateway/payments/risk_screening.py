@@ -99,18 +99,28 @@ class ScreeningPlan:
         if self.retries is not None:
             self.retries.read_counts(write)
 
-    def add_attempt_writes(self, write: WriteStatement, reply: AcquirerReply) -> None:
-        """Count an acquirer's answer for the schemes' retry rules, in the statement that goes on from it."""
+    def add_attempt_writes(self, write: WriteStatement, reply: AcquirerReply) -> bool:
+        """Count an acquirer's answer for the schemes' retry rules, in the statement that goes on from it; False for one
+        that does not count."""
         # A reply that another acquirer may be asked after is no issuer's, even where it stands for an earlier decline.
         # Nor is an approval that we took back a decline of the issuer.
-        if self.retries is not None and reply.sent and _VOID_MEMBER not in reply.received:
-            self.retries.count(
-                write,
-                reply.code,
-                reply.details.get("MerchantAdviceCode", ""),
-                reply.details.get("AcquirerResponse", ""),
-                of_issuer=not reply.retryable_elsewhere,
-            )
+        if self.retries is None or not reply.sent or _VOID_MEMBER in reply.received:
+            return False
+        return self.retries.count(
+            write,
+            reply.code,
+            reply.details.get("MerchantAdviceCode", ""),
+            reply.details.get("AcquirerResponse", ""),
+            of_issuer=not reply.retryable_elsewhere,
+        )
+
+    def forbids_failover(self, refusal: AcquirerReply) -> bool:
+        """Whether an acquirer's refusal is the decline after which the schemes' retry rules allow no further attempt
+        with the card, though no issuer gave it."""
+        if self.retries is None or not refusal.sent:
+            return False
+        counted = self.retries.is_counted(refusal.code, refusal.details.get("AcquirerResponse", ""), of_issuer=False)
+        return counted and self.retries.verdict_after_decline() is not None
 
     def add_end_writes(self, write: WriteStatement, reply: AcquirerReply) -> None:
         """Count the outcome for the guards in the statement that completes the payment."""

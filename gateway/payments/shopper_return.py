@@ -8,6 +8,7 @@ server, declines the payment. Source: decisions, section 5; Part A, States.
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -29,7 +30,7 @@ from gateway.core import clock
 from gateway.core.result_codes import NOT_AUTHENTICATED_CODE, SHOPPER_CANCELLED_CODE, SHOPPER_TIMEOUT_CODE
 from gateway.core.secret import Secret
 from gateway.db.statement import execute_sql
-from gateway.models import AuthenticationStep, Merchant, Payment, Status, Suspension
+from gateway.models import Authentication, AuthenticationStep, Merchant, Payment, Status, Suspension
 from gateway.payments import exempting, risk_screening, shopper_tokens, step_up, store
 from gateway.payments.held_parts import expire_held_part, is_held
 from gateway.payments.operation_table import is_locally_queued
@@ -50,6 +51,9 @@ from gateway.timers.registry import Timer
 from gateway.vault.sealing import VaultError, current_vault
 
 SUSPENSION_BATCH_SIZE: Final = 100
+MAX_SERVER_S: Final = 5.0
+"""Seconds that one run asks an external 3-D Secure server for results. A server that hangs keeps its other
+authentications waiting for the next run, and not those of other servers."""
 OVERDUE_RETRY_DELAY: Final = timedelta(days=1)
 """Delay until an overdue payment in a bank file or batch is tried again: only the bank can end it."""
 
@@ -156,21 +160,45 @@ def complete_due_authentications(
     of ended payments, of one merchant or all; returns how many were completed."""
     ended = 0
     now = now or clock.real_now()
+    asking = AskingTime()
     for row in authentications.list_due_authentications(now, limit, merchant):
         try:
-            outcome = (
-                server.complete_decoupled(row.id)
-                if authentications.has_cardholder_answered(row, now)
-                else server.expire_authentication(row.id)
-            )
+            payment = None
             if row.payment is not None:
-                apply_authentication_outcome(
-                    Payment.objects.select_related("merchant", "channel").get(pk=row.payment), outcome, None
-                )
+                payment = Payment.objects.select_related("merchant", "channel").get(pk=row.payment)
+            outcome: AuthenticationOutcome | None
+            if authentications.has_cardholder_answered(row, now):
+                outcome = server.complete_decoupled(row.id)
+            elif payment is not None and payment.status in (Status.APPROVED, Status.DECLINED):
+                outcome = server.expire_authentication(row.id, is_wanted=False)
+            else:
+                outcome = asking.expire(row)
+            if outcome is None:
+                continue
+            if payment is not None:
+                apply_authentication_outcome(payment, outcome, None)
             ended += 1
         except Exception:  # one authentication must not stop the others; it is due again
             log.exception("authentication_expiry_failed", authentication=row.id.hex)
     return ended
+
+
+class AskingTime:
+    """How long one run has asked each external 3-D Secure server for results (MAX_SERVER_S)."""
+
+    def __init__(self) -> None:
+        self._taken: defaultdict[str, float] = defaultdict(float)
+
+    def expire(self, row: Authentication) -> AuthenticationOutcome | None:
+        """Expire an authentication; None where its server has had its time: it is due again."""
+        if self._taken[row.server_url] >= MAX_SERVER_S:
+            return None
+        began = time.monotonic()
+        try:
+            return server.expire_authentication(row.id)
+        finally:
+            if row.server_url:
+                self._taken[row.server_url] += time.monotonic() - began
 
 
 def decline_unauthenticated_payment(
@@ -218,9 +246,10 @@ def expire_due_suspensions(
 ) -> int:
     """End at most ``limit`` payments whose deadline has passed, of one merchant or all; returns how many are final."""
     ended = 0
+    asking = AskingTime()
     for payment in claim_due_suspensions(limit, now or clock.real_now(), merchant):
         try:
-            ended += _expire_payment(payment)
+            ended += _expire_payment(payment, asking)
         except Exception:  # one payment must not stop the others; its lease runs out and it is due again
             log.exception("suspension_expiry_failed", payment=payment.id.hex)
     return ended
@@ -237,7 +266,7 @@ def claim_due_suspensions(limit: int, now: datetime, merchant: Merchant | None =
     return list(waiting.select_related("merchant", "channel", "suspension").order_by("id"))
 
 
-def _expire_payment(payment: Payment) -> bool:
+def _expire_payment(payment: Payment, asking: AskingTime) -> bool:
     if payment.suspension.stage == Suspension.Stage.PART:
         return expire_held_part(payment)
     if payment.suspension.stage == Suspension.Stage.AUTHENTICATE:
@@ -249,9 +278,10 @@ def _expire_payment(payment: Payment) -> bool:
             # A worker died between the longer time of the authentication and the payment's.
             Suspension.objects.filter(pk=payment.pk).update(deadline=row.deadline, lease_until=None)
             return False
-        return (
-            apply_authentication_outcome(payment, server.expire_authentication(row.id), None).status != Status.PENDING
-        )
+        outcome = asking.expire(row)
+        if outcome is None:
+            return False  # due again when its lease runs out, so that others are claimed before it
+        return apply_authentication_outcome(payment, outcome, None).status != Status.PENDING
     return _void_abandoned_order(payment, SHOPPER_TIMEOUT_CODE, None).status != Status.PENDING
 
 

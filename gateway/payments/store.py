@@ -706,14 +706,18 @@ def reroute_payment(
     The event raises the payment's sequence, so a worker that read it before cannot move it. Returns False if it changed
     since it was read: nothing was written."""
     changes = {"connector": connector, "acquirer_merchant_id": account, "route": dict(route)}
+    is_counted = False
 
     def count_refusal(write: WriteStatement) -> None:
-        if plan is not None:
-            plan.add_attempt_writes(write, reply)
+        nonlocal is_counted
+        is_counted = plan is not None and plan.add_attempt_writes(write, reply)
 
-    return _begin_next_attempt(
+    begun = _begin_next_attempt(
         payment, LifecycleEvent.REROUTE, changes, reply, at=at, duration_ms=duration_ms, extra_writes=count_refusal
     )
+    if begun and is_counted and plan is not None and plan.retries is not None:
+        plan.retries.add_decline()
+    return begun
 
 
 def record_step_up(payment: Payment, declined: Declined, *, plan: ScreeningPlan | None) -> bool:

@@ -210,18 +210,25 @@ class RetryWatch:
 
     def count(
         self, write: WriteStatement, code: str, advice: str, response: str = "", *, of_issuer: bool = True
-    ) -> None:
+    ) -> bool:
         """Record a decline that the issuer gave, or that its network counts besides, in the statement that completes
-        the payment. ``response``: the acquirer's own code; ``of_issuer``: False where the result may stand for an
-        earlier decline."""
+        the payment; False for what is neither. As :meth:`is_counted`; ``advice``: the merchant advice code."""
+        if not self.is_counted(code, response, of_issuer=of_issuer):
+            return False
+        stops, until = find_issuer_stop(self.network, code, advice), None
+        if not stops and (asked := ADVICE_WAITS.get(advice)) is not None:
+            stops, until = asked.stops, self.now + asked.wait
+        row = {"payment": self.payment, "merchant_id": self.merchant, "key": self.key, "at": self.now}
+        write.insert(CardDecline, **row, stops=stops, retry_after=until)
+        return True
+
+    def is_counted(self, code: str, response: str, *, of_issuer: bool) -> bool:
+        """Whether a result is a decline that the issuer gave, or that its network counts besides. ``response``: the
+        acquirer's own code; ``of_issuer``: False where the result may stand for an earlier decline."""
         family = find_result_family(code)
-        counted = family is ResultFamily.REJECTED_COMMUNICATION and response in COUNTED_BESIDES.get(self.network, ())
-        if counted or (of_issuer and family in _JUDGED):
-            stops, until = find_issuer_stop(self.network, code, advice), None
-            if not stops and (asked := ADVICE_WAITS.get(advice)) is not None:
-                stops, until = asked.stops, self.now + asked.wait
-            row = {"payment": self.payment, "merchant_id": self.merchant, "key": self.key, "at": self.now}
-            write.insert(CardDecline, **row, stops=stops, retry_after=until)
+        if family is ResultFamily.REJECTED_COMMUNICATION and response in COUNTED_BESIDES.get(self.network, ()):
+            return True
+        return of_issuer and family in _JUDGED
 
 
 def find_issuer_stop(network: str, code: str, advice: str) -> str:

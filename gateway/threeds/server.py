@@ -275,10 +275,11 @@ def collect_server_result(ident: UUID) -> AuthenticationOutcome:
     return outcome_from_authentication(_load_authentication(ident))
 
 
-def expire_authentication(ident: UUID) -> AuthenticationOutcome:
+def expire_authentication(ident: UUID, *, is_wanted: bool = True) -> AuthenticationOutcome:
     """Expire an open authentication after its deadline. Of a decoupled one the result is asked for first: its report
-    may be lost, and no shopper comes back whose return would have it asked for."""
-    if _load_authentication(ident).step == AuthenticationStep.DECOUPLED:
+    may be lost, and no shopper comes back whose return would have it asked for. ``is_wanted``: False where its payment
+    has ended, so that no result changes anything."""
+    if is_wanted and _load_authentication(ident).step == AuthenticationStep.DECOUPLED:
         collect_server_result(ident)
     with transaction.atomic():
         row = _lock_authentication(ident)

@@ -50,7 +50,7 @@ from gateway.payments.operation_table import (
     OPERATIONS,
     is_locally_queued,
 )
-from gateway.payments.recovery import WAITING_EXCHANGE
+from gateway.payments.recovery import UNPROVEN_EXCHANGE, WAITING_EXCHANGE
 from gateway.payments.reversal_border import is_card_payout
 from gateway.payments.states import LifecycleEvent
 from gateway.payments.stored_answer import read_private_facts
@@ -207,6 +207,7 @@ _KINDS: Final[Mapping[str, str]] = MappingProxyType(
         "batch": "told what became of it with its batch",
         "bank": "told what became of it in a message of the bank",
         "person": "was asked by a person",
+        UNPROVEN_EXCHANGE: "says that nothing is left to take back, which proves nothing: ask the acquirer",
         WAITING_EXCHANGE: "is asked by a person: nothing was sent",
         LATE_EXCHANGE: "answered after it had been given up",
         DENIED_EXCHANGE: "declined it after all, though it was entered as paid: ask the acquirer",
@@ -270,7 +271,7 @@ def _build_exchange_event(row: AcquirerExchange, by_key: Mapping[UUID, Payment])
         payment=by_key[row.payment_id],
         order=5,
         title=title % {"who": row.connector, "what": _(words)},
-        tone="bad" if row.kind == DENIED_EXCHANGE else "wait" if silent or waits else "plain",
+        tone="bad" if row.kind in (DENIED_EXCHANGE, UNPROVEN_EXCHANGE) else "wait" if silent or waits else "plain",
         lines=() if waits else (_("Took %s ms") % row.duration_ms,),
         sent=restore_message(row, by_key[row.payment_id]),
         received=row.received,

@@ -167,10 +167,8 @@ def reply_from_reversal(asked: IsoRequest, answer: Mapping[str, str], sent: Mapp
         why = f"the host does not know the message: {code}; it may still be under way"
         raise NotFoundYetError(why, sent, connector_tx_id=asked.own.text(), received=received)
     known_already = code == response_codes.DUPLICATE_MESSAGE and asked.terminal.duplicates_done
-    if asked.own.auth and response_codes.is_already_reversed(code, asked.request.network_brand):
-        # Of an approval that came late, the reversal before it was done, too: the host repeats none.
-        known_already |= any(one.get("39") == "00" for one in asked.request.earlier_void_answers)
-    if code not in response_codes.REVERSAL_DONE_CODES and not known_already:
+    may_stand = not known_already and _is_repeated_reversal(asked, code)
+    if code not in response_codes.REVERSAL_DONE_CODES and not known_already and not may_stand:
         why = f"the host did not take it back: {code or 'no response code'}"
         raise OutcomeUnknownError(why, sent, received=received)
     return AcquirerReply(
@@ -179,7 +177,18 @@ def reply_from_reversal(asked: IsoRequest, answer: Mapping[str, str], sent: Mapp
         details={"AcquirerResponse": code},
         sent=sent,
         received=received,
+        may_stand=may_stand,
     )
+
+
+def _is_repeated_reversal(asked: IsoRequest, code: str) -> bool:
+    """Whether the host has nothing left to reverse of an approval that came late, after it acknowledged a reversal that
+    did not know of it. Hosts acknowledge advices that they can do nothing about, so this is no proof, but their last
+    word (docs/decisions/0138). A credit in doubt stays so, since it could be made twice."""
+    is_declined = asked.request.asked_for is None
+    is_known = is_declined or (bool(asked.own.auth) and asked.request.operation not in response_codes.CREDITING_TYPES)
+    was_acknowledged = any(one.get("39") == "00" for one in asked.request.earlier_void_answers)
+    return is_known and was_acknowledged and response_codes.is_already_reversed(code, asked.request.network_brand)
 
 
 def _approved_amount(

@@ -47,7 +47,7 @@ account does not say otherwise (duplicate: the host knows the reversal, and may 
 taken), which also says that something could not be backed out."""
 ALREADY_REVERSED_CODES: Final = frozenset({"21", DUPLICATE_MESSAGE})
 """No action taken, duplicate: to the reversal of an approval, that there is nothing left to reverse, where the host has
-answered 00 to an earlier one. Without that they are no proof. At Visa ALREADY_REVERSED_AT_VISA, too."""
+answered 00 to an earlier one. They are no proof, and its last word. At Visa ALREADY_REVERSED_AT_VISA, too."""
 ALREADY_REVERSED_AT_VISA: Final = "79"
 REPEAT_CODES: Final = frozenset({"06", "19", "22", "28", "90", "91", "92", "95", "96"})
 """An advice or reversal was not accepted now: not conclusive, so it is repeated."""

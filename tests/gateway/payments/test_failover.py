@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.test import override_settings
@@ -15,6 +16,7 @@ from gateway.access import audit_log
 from gateway.configuration.apply import apply_configuration, find_configuration_target
 from gateway.connectors import accounts
 from gateway.connectors.port import AcquirerReply, ConnectorSetting
+from gateway.core import clock
 from gateway.models import (
     AcquirerAccount,
     AcquirerExchange,
@@ -27,6 +29,8 @@ from gateway.models import (
     Status,
 )
 from gateway.payments import late_outcomes, recovery, store
+from gateway.payments.risk_screening import ScreeningPlan
+from gateway.risk.retry_rules import RetryWatch
 from tests.support import threeds
 from tests.support.acquirers import APPROVED, DECLINED, Acquirer, Killed, account, known
 from tests.support.database import recover_at, statements
@@ -362,3 +366,30 @@ def test_a_fault_on_the_way_to_the_issuer_counts_at_visa_though_the_next_account
     payment = Payment.objects.get()
     assert events(payment) == ["begin", "reroute", "approve"]
     assert list(CardDecline.objects.values_list("payment", flat=True)) == [payment.pk] * counted
+
+
+@pytest.mark.parametrize(
+    ("network", "before", "response", "sent", "forbidden"),
+    [
+        ("Visa", 14, "91", True, True),
+        ("Visa", 13, "91", True, False),
+        ("Visa", 14, "90", True, False),
+        ("Visa", 14, "91", False, False),
+        ("Mastercard", 14, "91", True, False),
+    ],
+)
+def test_a_refusal_that_is_the_last_that_visa_allows_leads_to_no_other_account(
+    network: str, before: int, response: str, sent: bool, forbidden: bool
+) -> None:
+    """Visa: 15 declines of a card in 30 days."""
+    now = clock.real_now()
+    retries = RetryWatch(
+        merchant=UUID(int=1), payment=UUID(int=2), key=b"card", network=network, merchant_initiated=False, now=now,
+        month=before,
+    )  # fmt: skip
+    refusal = AcquirerReply(
+        code="900.100.201", sent={"a": 1} if sent else {}, details={"AcquirerResponse": response},
+        retryable_elsewhere=True,
+    )  # fmt: skip
+    assert ScreeningPlan(retries=retries).forbids_failover(refusal) is forbidden
+    assert ScreeningPlan().forbids_failover(refusal) is False

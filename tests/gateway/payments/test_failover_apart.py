@@ -27,7 +27,19 @@ FAILED = {
 }  # fmt: skip
 EARLIER, DECLINED = {"connector": "zero"}, {"connector": "zero", "declined": True}
 CONNECTORS = {name: SimpleNamespace(name=name) for name in ("first", "second", "third")}
-PLAN: Any = object()
+
+
+class Plan:
+    """The schemes' retry rules: whether they forbid one more attempt."""
+
+    forbids = False
+
+    def forbids_failover(self, refusal: AcquirerReply) -> bool:
+        assert refusal.retryable_elsewhere
+        return self.forbids
+
+
+PLAN: Any = Plan()
 """What screening planned: handed on as it is."""
 
 
@@ -177,3 +189,13 @@ def test_an_attempt_is_kept_with_its_account_its_code_and_its_reason(
     go_on(payment(**values), reply)
     [tried] = moves.calls[0][2]["route"]["tried"]
     assert tried == {**FAILED, **changed}
+
+
+def test_no_other_account_is_asked_where_the_networks_limit_is_reached(
+    moves: Moves, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PLAN, "forbids", True)
+    row = payment()
+    assert go_on(row) is None
+    assert (moves.calls, row.connector) == ([], "first")
+    assert next_route(row, OUT, None, since=995.0, at=AT, duration_ms=17) is CONNECTORS["second"]

@@ -815,6 +815,23 @@ def test_a_late_approval_that_is_void_leaves_the_payment_declined(ahead: Shop, m
     assert OpenPayment.objects.exists() is moved
 
 
+@pytest.mark.parametrize("status", [Status.DECLINED, Status.IN_DOUBT])
+@pytest.mark.parametrize("moved", [True, False])
+def test_a_late_approval_that_may_stand_is_told_once_and_not_asked_about_again(
+    ahead: Shop, caplog: pytest.LogCaptureFixture, status: Status, moved: bool
+) -> None:
+    payment = waiting(ahead, status=status, result_code=REVERSED)
+    if moved:
+        change(payment, sequence=9)
+    finding = InquiryResult(exchanges=EXCHANGES, reply=replace(VOIDED, may_stand=True))
+    assert recovery.record_outcome(payment, finding) is not moved
+    kinds = list(AcquirerExchange.objects.filter(payment=payment).order_by("id").values_list("kind", flat=True))
+    assert kinds == [*(one.kind for one in EXCHANGES[:-1]), "unproven"]
+    assert OpenPayment.objects.exists() is moved
+    assert ("late_approval_may_stand" in caplog.text) is not moved
+    assert "late_approval_voided" not in caplog.text
+
+
 @pytest.mark.parametrize(
     ("inquiries", "delay_s"), [(-1, 1), (0, 1), (1, 1), (2, 2), (3, 4), (6, 30), (7, 45), (8, 45), (32_000, 45)]
 )

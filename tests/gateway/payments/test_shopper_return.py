@@ -171,10 +171,10 @@ def test_one_payment_that_cannot_be_ended_does_not_keep_the_others(
     rows = [redirected(shop, now) for _ in range(3)]
     real = shopper_return._expire_payment
 
-    def expire(payment: Payment) -> bool:
+    def expire(payment: Payment, asking: Any) -> bool:
         if payment.pk == rows[0].pk:
             raise RuntimeError
-        return real(payment)
+        return real(payment, asking)
 
     monkeypatch.setattr(shopper_return, "_expire_payment", expire)
     assert shopper_return.expire_due_suspensions(now=now) == 2

@@ -25,7 +25,7 @@ from gateway.models import AuthenticationStep, Channel, Merchant, Payment, Statu
 from gateway.payments import shopper_return
 from gateway.payments.outcomes import Approved, Declined
 from gateway.payments.payment_means import pack_one_time_secrets
-from gateway.payments.shopper_return import TIMERS, ShopperReturnOrigin, decline_unauthenticated_payment
+from gateway.payments.shopper_return import TIMERS, AskingTime, ShopperReturnOrigin, decline_unauthenticated_payment
 from gateway.payments.states import PaymentTransitionError
 from gateway.payments.stored_answer import PrivateFacts
 from gateway.threeds.outcome import AuthenticationPassed, AuthenticationRejected
@@ -187,7 +187,7 @@ def test_a_second_authentication_without_a_proof_leaves_the_soft_decline_and_wha
 
 
 def authentication(number: int, payment: UUID | None = None, **values: Any) -> Any:
-    return SimpleNamespace(id=UUID(int=number), payment=payment, **values)
+    return SimpleNamespace(id=UUID(int=number), payment=payment, **{"server_url": "", **values})
 
 
 @pytest.mark.django_db
@@ -225,6 +225,55 @@ def test_those_that_are_answered_go_on_and_the_others_expire(shop: Shop, monkeyp
     assert (limit, merchant) == (100, None)
 
 
+class Servers:
+    """External 3-D Secure servers: which authentications they were asked about, and how long each question takes."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.asked: list[int] = []
+        self.takes_s: dict[int, float] = {}
+        self.now = 100.0
+        patch.setattr(shopper_return.time, "monotonic", lambda: self.now)
+        patch.setattr(shopper_return.server, "expire_authentication", self.expire)
+
+    def expire(self, ident: UUID) -> str:
+        self.asked.append(ident.int)
+        self.now += self.takes_s.get(ident.int, 0.0)
+        return f"expired {ident.int}"
+
+
+@pytest.fixture
+def servers(monkeypatch: pytest.MonkeyPatch) -> Servers:
+    return Servers(monkeypatch)
+
+
+def test_a_server_that_hangs_keeps_only_its_own_authentications_waiting(
+    servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Our own server is asked nothing over a network, so it has no limit."""
+    urls = ["https://hangs", "https://well", "https://hangs", "https://well", "", ""]
+    rows = [authentication(number, server_url=url) for number, url in enumerate(urls)]
+    monkeypatch.setattr(shopper_return.authentications, "list_due_authentications", lambda *each: rows)
+    monkeypatch.setattr(shopper_return.authentications, "has_cardholder_answered", lambda row, now: False)
+    servers.takes_s = {0: 5.0, 1: 4.9, 4: 60.0}
+    assert shopper_return.complete_due_authentications() == 5
+    assert servers.asked == [0, 1, 3, 4, 5]
+    assert shopper_return.complete_due_authentications() == 5, "each run asks anew"
+
+
+@pytest.mark.parametrize("status", [Status.DECLINED, Status.PENDING])
+def test_payments_at_a_server_that_hangs_wait_for_the_next_run(
+    servers: Servers, monkeypatch: pytest.MonkeyPatch, status: Status
+) -> None:
+    rows = [overdue(Suspension.Stage.AUTHENTICATE) for _ in range(3)]
+    found = [authentication(n, step="challenge", server_url=url) for n, url in enumerate(["h", "h", "w"])]
+    monkeypatch.setattr(shopper_return, "claim_due_suspensions", lambda *each: rows)
+    monkeypatch.setattr(shopper_return.authentications, "find_authentication_of_payment", lambda ident: found.pop(0))
+    monkeypatch.setattr(shopper_return, "apply_authentication_outcome", lambda *each: Payment(status=status))
+    servers.takes_s = {0: 5.0}
+    assert shopper_return.expire_due_suspensions() == (2 if status == Status.DECLINED else 0)
+    assert servers.asked == [0, 2]
+
+
 # --- payments whose deadline has passed -----------------------------------------------------------------------------
 
 
@@ -236,7 +285,7 @@ def test_those_that_are_final_are_counted(
     ends = list(final)
     claimed = [pending() for _ in final]
     monkeypatch.setattr(shopper_return, "claim_due_suspensions", lambda *each: (asked.append(each), claimed)[1])
-    monkeypatch.setattr(shopper_return, "_expire_payment", lambda payment: ends.pop(0))
+    monkeypatch.setattr(shopper_return, "_expire_payment", lambda payment, asking: ends.pop(0))
     assert shopper_return.expire_due_suspensions(limit=7, now=NOW, merchant=MERCHANT) == counted
     assert asked == [(7, NOW, MERCHANT)]
     ends += final
@@ -258,7 +307,7 @@ def test_a_part_that_is_held_too_long_is_given_back(monkeypatch: pytest.MonkeyPa
     row = overdue(Suspension.Stage.PART)
     asked: list[Any] = []
     monkeypatch.setattr(shopper_return, "expire_held_part", lambda payment: (asked.append(payment), ends)[1])
-    assert shopper_return._expire_payment(row) is ends
+    assert shopper_return._expire_payment(row, AskingTime()) is ends
     assert asked == [row]
 
 
@@ -274,7 +323,7 @@ def test_an_authentication_that_is_not_there_never_succeeded(monkeypatch: pytest
         "decline_unauthenticated_payment",
         lambda *each: (asked.append(each), Payment(status=status))[1],
     )
-    assert shopper_return._expire_payment(row) is (status == Status.DECLINED)
+    assert shopper_return._expire_payment(row, AskingTime()) is (status == Status.DECLINED)
     assert asked == [IDENT, (row, "100.380.501", None)]
 
 
@@ -301,7 +350,7 @@ def test_an_authentication_past_its_payments_deadline_expires(
         "apply_authentication_outcome",
         lambda *each: (applied.append(each), Payment(status=status))[1],
     )
-    assert shopper_return._expire_payment(row) is (status != Status.PENDING)
+    assert shopper_return._expire_payment(row, AskingTime()) is (status != Status.PENDING)
     assert applied == [(row, "expired 9", None)]
 
 
@@ -314,7 +363,10 @@ def test_a_payment_waits_as_long_as_its_decoupled_authentication(shop: Shop, mon
     found = authentication(9, step=AuthenticationStep.DECOUPLED, deadline=later)
     monkeypatch.setattr(shopper_return.authentications, "find_authentication_of_payment", lambda ident: found)
     monkeypatch.setattr(shopper_return.server, "expire_authentication", None)
-    assert shopper_return._expire_payment(Payment.objects.select_related("suspension").get(pk=row.pk)) is False
+    assert (
+        shopper_return._expire_payment(Payment.objects.select_related("suspension").get(pk=row.pk), AskingTime())
+        is False
+    )
     own, their = Suspension.objects.get(pk=row.pk), Suspension.objects.get(pk=other.pk)
     assert (own.deadline, own.lease_until) == (later, None)
     assert (their.deadline, their.lease_until is None) == (before, False)
@@ -327,7 +379,7 @@ def test_an_order_elsewhere_is_taken_back_at_its_deadline(monkeypatch: pytest.Mo
     monkeypatch.setattr(
         shopper_return, "_void_abandoned_order", lambda *each: (asked.append(each), Payment(status=status))[1]
     )
-    assert shopper_return._expire_payment(row) is (status != Status.PENDING)
+    assert shopper_return._expire_payment(row, AskingTime()) is (status != Status.PENDING)
     assert asked == [(row, "100.396.103", None)]
 
 

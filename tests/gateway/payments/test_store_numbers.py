@@ -304,26 +304,41 @@ def test_a_conflict_is_raised_as_what_it_is(monkeypatch: pytest.MonkeyPatch, sho
 class Retries:
     """The schemes' retry rules of a payment: what they were asked to count."""
 
-    def __init__(self) -> None:
+    def __init__(self, counts: bool) -> None:
+        self.counts = counts
         self.counted: list[Any] = []
+        self.declines = 0
 
-    def count(self, write: Any, *what: str, **of: bool) -> None:
+    def count(self, write: Any, *what: str, **of: bool) -> bool:
         self.counted.append((*what, of))
+        return self.counts
+
+    def add_decline(self) -> None:
+        self.declines += 1
 
 
 @pytest.mark.django_db
-def test_a_refusal_before_a_failover_is_counted_as_one_that_no_issuer_gave(shop: Shop) -> None:
-    payment, retries = begun(shop), Retries()
+@pytest.mark.parametrize("moved", [False, True])
+@pytest.mark.parametrize("counts", [True, False])
+def test_a_refusal_before_a_failover_is_counted_as_one_that_no_issuer_gave(
+    shop: Shop, counts: bool, moved: bool
+) -> None:
+    """Also for a decline after it in the same payment."""
+    payment, retries = begun(shop), Retries(counts)
+    if moved:
+        Payment.objects.filter(pk=payment.pk).update(sequence=7)
     plan: Any = ScreeningPlan(retries=retries)  # type: ignore[arg-type]
     reply = AcquirerReply(
         code="900.100.201", sent={"a": 1}, details={"AcquirerResponse": "91", "MerchantAdviceCode": "02"},
         retryable_elsewhere=True,
     )  # fmt: skip
     at = payment.created_at
-    assert store.reroute_payment(
+    begun_again = store.reroute_payment(
         payment, reply, connector="stub", account="M", route={}, at=at, duration_ms=1, plan=plan
     )
+    assert begun_again is not moved
     assert retries.counted == [("900.100.201", "02", "91", {"of_issuer": False})]
+    assert retries.declines == int(counts and not moved)
 
 
 # --- parts of an amount ---------------------------------------------------------------------------------------------

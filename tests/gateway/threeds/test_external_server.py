@@ -13,6 +13,7 @@ from django.test import Client, override_settings
 from gateway.models import Authentication, AuthenticationStep, Channel, Payment, ThreeDSecureConfiguration
 from gateway.payments.chain_amounts import Chain
 from gateway.payments.points_of_service import find_point_of_service
+from gateway.payments.shopper_return import complete_due_authentications
 from gateway.threeds.server_setup import set_server_secret
 from tests.gateway.threeds_protocol.test_messages import SDK
 from tests.support.client import Answer, Api
@@ -377,6 +378,17 @@ def test_a_decoupled_result_whose_report_was_lost_is_asked_for_after_the_issuers
         assert (api.read(answer.id).code, len(fake.calls("/v1/results"))) == (PENDING, asked)
     pass_time(api, minutes=3)
     assert (api.read(answer.id).code, len(fake.calls("/v1/results"))) == (code, asked + 1)
+
+
+def test_the_result_of_an_ended_payments_authentication_is_not_asked_for(api: Api, fake: FakeThreeDSServer) -> None:
+    """The shopper gave the payment up: no result changes anything, and the call would hold up others."""
+    answer = pay(api, "decoupled", **{"threeDSecure.decoupled": "true"})
+    result(fake, transStatus="Y")
+    Payment.objects.filter(pk=answer.id).update(status="DECLINED")
+    asked = len(fake.calls("/v1/results"))
+    assert complete_due_authentications() == 1
+    assert len(fake.calls("/v1/results")) == asked
+    assert (the_row().step, the_row().trans_status) == ("done", "N")
 
 
 def test_a_call_that_failed_is_made_once_more_under_the_same_key(api: Api, fake: FakeThreeDSServer) -> None:

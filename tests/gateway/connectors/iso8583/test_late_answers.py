@@ -15,9 +15,10 @@ from django.db import InterfaceError, OperationalError
 from django.urls import reverse
 
 from gateway.access import audit_log
+from gateway.backoffice.payments import timeline
 from gateway.configuration.apply import apply_configuration, find_configuration_target
 from gateway.connectors.iso8583 import late_answers
-from gateway.models import AcquirerExchange, Channel, Notification, OpenPayment, Payment, Role
+from gateway.models import AcquirerAccount, AcquirerExchange, Channel, Notification, OpenPayment, Payment, Role
 from gateway.payments import late_outcomes, process, recovery, store
 from gateway.payments.outcomes import PaymentOutcome
 from gateway.vault.sealing import VaultError
@@ -343,21 +344,62 @@ def test_a_late_approval_that_the_rule_set_refuses_is_taken_back(committed: Shop
     assert "reversed" in committed.api.read(paid).body["resultDetails"]["RiskReason"]
 
 
-@pytest.mark.parametrize("de39", ["94", "21", "79"])
-def test_the_void_of_a_late_approval_ends_where_the_host_has_reversed_it_before(
-    committed: Shop, host: IsoHost, de39: str
+@pytest.mark.parametrize("overtaken", [False, True])
+@pytest.mark.parametrize(("de39", "duplicate", "proven"), [
+    ("94", "", False), ("21", "", False), ("79", "", False), ("94", "done", True), ("21", "done", False),
+])  # fmt: skip
+def test_what_the_host_no_longer_takes_back_is_asked_about_by_a_person(
+    committed: Shop,
+    host: IsoHost,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    de39: str,
+    duplicate: str,
+    proven: bool,
+    overtaken: bool,
 ) -> None:
-    """It said 00 to the first reversal, which knew no approval, and says of the second that there is nothing left."""
+    """It acknowledged the first reversal, which knew no approval, and says of the second that there is nothing left:
+    nothing more is sent, and the log and the payment's page tell of it. ``overtaken``: the approval came while the
+    first reversal was on the way."""
+    if duplicate:
+        account = AcquirerAccount.objects.get()
+        account.settings = {**account.settings, "duplicate": duplicate}
+        account.save()
     host.next("0200", "held")
     paid = pay(committed)
-    recover_after(120)
-    assert status(paid) == ("DECLINED", REVERSED)
+    if overtaken:
+        with monkeypatch.context() as patched:
+            patched.setattr(recovery, "record_outcome", record_after_release(host, paid))
+            recover_after(120)
+        assert status(paid)[0] == "IN_DOUBT"
+    else:
+        recover_after(120)
+        assert status(paid) == ("DECLINED", REVERSED)
     host.next("0420", de39=de39)
-    host.release()
-    until_taken(host, paid)
+    if not overtaken:
+        host.release()
+        until_taken(host, paid)
     recover_after(120)
     assert (status(paid), OpenPayment.objects.exists()) == (("DECLINED", REVERSED), False)
     assert len(host.seen("0420")) == 2
+    last = AcquirerExchange.objects.filter(payment=paid).order_by("-id")[0]
+    assert (last.kind, last.received["39"]) == ("void" if proven else "unproven", de39)
+    assert ("late_approval_may_stand" in caplog.text) is not proven
+    assert not (not proven and "late_approval_voided" in caplog.text)
+    event = timeline._build_exchange_event(last, {last.payment_id: Payment.objects.get(pk=paid)})
+    assert event.tone == ("plain" if proven else "bad")
+
+
+def record_after_release(host: IsoHost, paid: str) -> Callable[..., bool]:
+    """recovery.record_outcome once the host's late answer has been taken."""
+    record = recovery.record_outcome
+
+    def record_late(payment: Payment, finding: recovery.InquiryResult) -> bool:
+        host.release()
+        until_taken(host, paid)
+        return record(payment, finding)
+
+    return record_late
 
 
 @pytest.mark.parametrize("de39", ["00", "21", "05"])

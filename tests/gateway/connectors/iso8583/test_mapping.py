@@ -560,25 +560,42 @@ def test_a_late_decline_means_what_it_means_in_time(country: str, code: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("code", "brand", "before", "auth", "done"),
+    ("code", "brand", "before", "auth", "asked_for", "ends"),
     [
-        *((code, "VISA", "00", "A1", True) for code in ("21", "94", "79")),
-        ("79", "MASTER", "00", "A1", False),
-        ("05", "VISA", "00", "A1", False),
-        *((code, "VISA", before, "A1", False) for code in ("21", "94", "79") for before in ("", "25", "76")),
-        ("94", "VISA", "00", "", False),
+        *((code, "VISA", "00", "A1", 9, True) for code in ("21", "94", "79")),
+        *((code, "VISA", "00", "", None, True) for code in ("21", "94", "79")),
+        ("79", "MASTER", "00", "A1", 9, False),
+        ("05", "VISA", "00", "A1", 9, False),
+        *((code, "VISA", before, "A1", 9, False) for code in ("21", "94", "79") for before in ("", "25", "76")),
+        ("94", "VISA", "00", "", 9, False),
     ],
 )
-def test_a_second_reversal_is_done_where_the_host_has_reversed_before(
-    code: str, brand: str, before: str, auth: str, done: bool
+def test_a_second_reversal_ends_without_proof_where_the_host_has_acknowledged_one_before(
+    code: str, brand: str, before: str, auth: str, asked_for: int | None, ends: bool
 ) -> None:
-    """Of an approval that came late. A host that knew of no such message before may have booked it since."""
+    """Of an approval that came late, with or without a code of its own. A host that knew of no such message before may
+    have booked it since; so may one that acknowledged, since hosts acknowledge what they can do nothing about."""
     known = replace(build_iso_request(request(), TERMINAL).own, auth=auth).text()
     answered = [{"39": before}] if before else []
-    asked = request(brand=brand, known_transaction_id=known, earlier_void_answers=answered)
+    asked = request(
+        brand=brand,
+        known_transaction_id=known,
+        earlier_void_answers=answered,
+        asked_for=timedelta(minutes=asked_for) if asked_for is not None else None,
+    )
     put, told = build_iso_request(asked, TERMINAL, void=True), {"t": "0430", "39": code}
-    if done:
-        assert reply_from_reversal(put, told, {}).code == "900.100.301"
+    if ends:
+        reply = reply_from_reversal(put, told, {})
+        assert (reply.code, reply.may_stand, reply.details) == ("900.100.301", True, {"AcquirerResponse": code})
+        done = replace(put, terminal=replace(TERMINAL, duplicates_done=True))
+        assert reply_from_reversal(done, told, {}).may_stand is (code != "94")
+        assert not reply_from_reversal(put, {"t": "0430", "39": "00"}, {}).may_stand
+        credit = build_iso_request(replace(asked, operation="CD"), TERMINAL, void=True)
+        if asked_for is None:
+            assert reply_from_reversal(credit, told, {}).may_stand
+        else:
+            with pytest.raises(OutcomeUnknownError):  # it could be made twice
+                reply_from_reversal(credit, told, {})
         return
     with pytest.raises(OutcomeUnknownError):
         reply_from_reversal(put, told, {})
