@@ -5,7 +5,7 @@ Source: Part B, Payment response.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from django.conf import settings
@@ -13,7 +13,7 @@ from django.http import HttpResponse
 
 from gateway.catalogue.parse import ParameterError
 from gateway.core import identifiers, result_codes
-from gateway.core.compact_json import encode_json, encode_object
+from gateway.core.compact_json import encode_json
 from gateway.payments.responses import build_envelope_fields
 
 JSON_CONTENT_TYPE: Final = "application/json; charset=utf-8"
@@ -39,11 +39,6 @@ def build_envelope(
 ) -> dict[str, Any]:
     """The body of a response: ``fields``, the result and the envelope's fields."""
     return {**fields, "result": build_result(code, errors, more, docs), **build_envelope_fields(ndc)}
-
-
-def build_list_response(body: Mapping[str, Any], headers: Mapping[str, str]) -> HttpResponse:
-    """A response with a long list, which ``body`` has as an iterator: it is never in memory as a whole but as text."""
-    return HttpResponse(encode_object(body), content_type=JSON_CONTENT_TYPE, headers=dict(headers))
 
 
 def build_plain_response(status: int, code: str, more: str = "", *, ndc: str = "") -> HttpResponse:

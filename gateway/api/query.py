@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Final
 
 from django.http import HttpResponse
 from rest_framework.request import Request
 
 from gateway.api.base_view import ApiView, RequestContext
-from gateway.api.envelope import build_envelope, build_list_response
+from gateway.api.envelope import JSON_CONTENT_TYPE, build_envelope
 from gateway.catalogue.endpoints import (
     QUERY_ENDPOINT,
     QUERY_ONE_ENDPOINT,
@@ -17,8 +17,9 @@ from gateway.catalogue.endpoints import (
     QUERY_RECORDS_ENDPOINT,
     Endpoint,
 )
-from gateway.catalogue.parse import Parameters
+from gateway.catalogue.parse import InvalidParametersError, ParameterError, Parameters
 from gateway.core import identifiers
+from gateway.core.compact_json import TextTooLongError, encode_object
 from gateway.core.result_codes import PAYMENT_NOT_FOUND_CODE
 from gateway.db.standby import build_as_of_header, read_elsewhere
 from gateway.payments import transaction_query
@@ -26,6 +27,8 @@ from gateway.payments.refusal import RequestRefusedError
 from gateway.payments.responses import build_envelope_fields, render_ignored_parameters
 
 QUERY_OK_CODE: Final = "000.000.100"
+MAX_LIST_BYTES: Final = 24 * 1024 * 1024
+"""The text of one list. A payment with the longest request that is taken is a sixth of it."""
 
 
 class QueryView(ApiView):
@@ -39,20 +42,25 @@ class QueryView(ApiView):
         admission = context.admission
         parameters = self.parse(context, admission.channel)
         query = transaction_query.query_from_parameters(parameters, admission.merchant, admission.channel)
-        if query.finds_one:
-            page, as_of = transaction_query.find_transactions(query), None
-        else:
-            page, as_of = read_elsewhere(lambda: transaction_query.find_transactions(query))
-            if as_of is not None and not page.payments and not page.pages:
-                # A standby never answers "not found": it may lack a payment of this moment.
-                page, as_of = transaction_query.find_transactions(query), None
+
+        def encode_found() -> bytes | None:
+            page = transaction_query.find_transactions(query)
+            # A page after the last one is empty, but still shows the number of pages.
+            if not page.payments and not page.pages:
+                return None
+            pages = {} if page.pages is None else {"pages": page.pages}
+            listed = transaction_query.render_page(page)
+            return _encode_query(context, parameters, **{self.listed: listed}, **pages)
+
+        # The payments are read while they are written.
+        body, as_of = (encode_found(), None) if query.finds_one else read_elsewhere(encode_found)
+        if as_of is not None and body is None:
+            # A standby never answers "not found": it may lack a payment of this moment.
+            body, as_of = encode_found(), None
         context.headers.update(build_as_of_header(as_of))
-        # A page after the last one is empty, but still shows the number of pages.
-        if not page.payments and not page.pages:
+        if body is None:
             raise RequestRefusedError(PAYMENT_NOT_FOUND_CODE)
-        pages = {} if page.pages is None else {"pages": page.pages}
-        listed = (transaction_query.render_transaction(payment) for payment in page.payments)
-        return _build_query_response(context, parameters, **{self.listed: listed}, **pages)
+        return _build_list_response(context, body)
 
 
 class QueryRecordsView(QueryView):
@@ -73,7 +81,7 @@ class TransactionView(ApiView):
         one, linked = _find_queried(context, target, parameters)
         more: dict[str, Any] = {"payments": linked} if parameters.get("includeLinkedTransactions") == "true" else {}
         body = one | more | render_ignored_parameters(parameters) | build_envelope_fields(context.trace.ndc)
-        return build_list_response(body, context.headers)
+        return _build_list_response(context, _encode_list(body, parameters))
 
 
 class TransactionRecordsView(ApiView):
@@ -85,7 +93,7 @@ class TransactionRecordsView(ApiView):
         context = self.admit_request(request, target, reads=True)
         parameters = self.parse(context, context.admission.channel)
         _, records = _find_queried(context, target, parameters)
-        return _build_query_response(context, parameters, records=records)
+        return _build_list_response(context, _encode_query(context, parameters, records=records))
 
 
 def _find_queried(
@@ -112,9 +120,24 @@ def _find_queried(
         types=transaction_query.parse_code_list(parameters.get("paymentTypes")),
         methods=transaction_query.parse_code_list(parameters.get("paymentMethods")),
     )
-    return one, (transaction_query.render_transaction(member) for member in linked)
+    return one, transaction_query.render_page(linked)
 
 
-def _build_query_response(context: RequestContext, parameters: Parameters, **fields: Any) -> HttpResponse:
+def _encode_query(context: RequestContext, parameters: Parameters, **fields: Any) -> bytes:
     body = build_envelope(QUERY_OK_CODE, context.trace.ndc, **fields, **render_ignored_parameters(parameters))
-    return build_list_response(body, context.headers)
+    return _encode_list(body, parameters)
+
+
+def _encode_list(body: Mapping[str, Any], parameters: Parameters) -> bytes:
+    """Raises InvalidParametersError for a list that is longer than MAX_LIST_BYTES."""
+    try:
+        return encode_object(body, max_bytes=MAX_LIST_BYTES)
+    except TextTooLongError:
+        name = "includeLinkedTransactions" if parameters.get("includeLinkedTransactions") == "true" else "limit"
+        message = f"would list more than {MAX_LIST_BYTES // (1024 * 1024)} MiB: narrow the query"
+        error = ParameterError(name=name, value=parameters.get(name), message=message)
+        raise InvalidParametersError([error]) from None
+
+
+def _build_list_response(context: RequestContext, body: bytes) -> HttpResponse:
+    return HttpResponse(body, content_type=JSON_CONTENT_TYPE, headers=dict(context.headers))

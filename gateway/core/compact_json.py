@@ -3,12 +3,13 @@
 import io
 import json
 from collections.abc import Iterator, Mapping
-from itertools import islice
 from typing import Any, Final
 
-ENCODED_BLOCK_ITEMS: Final = 100
-"""Items of a long list that are encoded at a time."""
 _encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+class TextTooLongError(Exception):
+    """A long list whose text is longer than it may be."""
 
 
 def encode_json(body: Any) -> bytes:
@@ -16,25 +17,28 @@ def encode_json(body: Any) -> bytes:
     return _encode(body).encode()
 
 
-def encode_object(fields: Mapping[str, Any]) -> bytes:
+def encode_object(fields: Mapping[str, Any], *, max_bytes: int | None = None) -> bytes:
     """An object as :func:`encode_json` has it, with long lists: a value that is an iterator is written as a list, of
-    which ENCODED_BLOCK_ITEMS are in memory at a time, and its text once."""
+    which one item is in memory at a time, and its text once. Raises TextTooLongError for a list of several items that
+    passes ``max_bytes``."""
     written = io.BytesIO()
     written.write(b"{")
     for number, (name, value) in enumerate(fields.items()):
         written.write((b"," if number else b"") + encode_json(name) + b":")
         if isinstance(value, Iterator):
-            _write_list(written, value)
+            _write_list(written, value, max_bytes)
         else:
             written.write(encode_json(value))
     written.write(b"}")
     return written.getvalue()
 
 
-def _write_list(written: io.BytesIO, items: Iterator[Any]) -> None:
+def _write_list(written: io.BytesIO, items: Iterator[Any], max_bytes: int | None) -> None:
     written.write(b"[")
-    comma = b""
-    while block := list(islice(items, ENCODED_BLOCK_ITEMS)):
-        written.write(comma + encode_json(block)[1:-1])
-        comma = b","
+    for number, item in enumerate(items):
+        if number:
+            written.write(b",")
+        written.write(encode_json(item))
+        if number and max_bytes is not None and written.tell() > max_bytes:
+            raise TextTooLongError
     written.write(b"]")

@@ -56,7 +56,12 @@ def resolve_descriptor(payment: Payment) -> str:
     return found or resolve_default_descriptor(payment.channel, payment.merchant)
 
 
+def lacks_descriptor(payment: Payment) -> bool:
+    """Whether :func:`resolve_descriptor` needs the payment's channel and merchant."""
+    return DESCRIPTOR not in payment.request and DESCRIPTOR not in payment.answer
+
+
 def prefetch_channels(payments: Iterable[Payment]) -> None:
     """Fetch the channels and merchants that :func:`resolve_descriptor` needs in one query each."""
-    lacking = [row for row in payments if DESCRIPTOR not in row.request and DESCRIPTOR not in row.answer]
+    lacking = [row for row in payments if lacks_descriptor(row)]
     prefetch_related_objects(lacking, "channel__merchant", "merchant")

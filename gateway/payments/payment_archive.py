@@ -30,18 +30,31 @@ ARCHIVE_LOOK_INTERVAL_S: Final = 60.0
 MAX_LISTED_ARCHIVED: Final = 5_001
 """Archived payments that are read at once: one more than an answer lists."""
 
-_READ: Final = """
-SELECT p.*, a.archived_at FROM gateway_archivedpayment a
-CROSS JOIN LATERAL jsonb_populate_record(NULL::gateway_payment, a.row) p
+_OWN_COLUMNS: Final = frozenset(
+    {
+        "id", "chain", "number", "merchant_id", "channel_id", "payment_type", "method", "merchant_transaction_id",
+        "merchant_invoice_id", "created_at",
+    }
+)  # fmt: skip
+"""Columns of payments that the archive has as columns."""
+_OF_ENTITY: Final = """
 WHERE (%(merchant)s::uuid IS NULL OR a.merchant_id = %(merchant)s::uuid)
     AND (%(channel)s::uuid IS NULL OR a.channel_id = %(channel)s::uuid)
     AND {which}
 ORDER BY a.id DESC LIMIT %(most)s
 """
+_READ: Final = f"""
+SELECT p.*, a.archived_at FROM gateway_archivedpayment a
+CROSS JOIN LATERAL jsonb_populate_record(NULL::gateway_payment, a.row) p
+{_OF_ENTITY}"""  # noqa: S608 - its own words
+_LIST: Final = f"""
+SELECT {", ".join(f'a."{name}"' for name in sorted(_OWN_COLUMNS))}, a.archived_at FROM gateway_archivedpayment a
+{_OF_ENTITY}"""  # noqa: S608 - its own columns
 _BY_ID: Final = _READ.format(which="a.id = %(id)s")
 _BY_IDS: Final = _READ.format(which="a.id = ANY(%(ids)s::uuid[])")
-_BY_CHAINS: Final = _READ.format(which="a.chain = ANY(%(chains)s::uuid[])")
-_BY_ORDER: Final = _READ.format(which="a.merchant_transaction_id = %(order)s AND a.merchant_transaction_id <> ''")
+_BY_CHAIN: Final = _READ.format(which="a.chain = %(chain)s")
+_LIST_CHAINS: Final = _LIST.format(which="a.chain = ANY(%(chains)s::uuid[])")
+_LIST_ORDER: Final = _LIST.format(which="a.merchant_transaction_id = %(order)s AND a.merchant_transaction_id <> ''")
 _BY_NUMBER: Final = _READ.format(which="a.number = %(number)s")
 # By the reference alone: an index is looked into once, and not once for each merchant.
 _BY_REFERENCE: Final = """
@@ -76,13 +89,6 @@ WHERE chain_id = %(chain)s AND EXISTS (
 _LEAVE_ARCHIVE: Final = "DELETE FROM gateway_archivedpayment WHERE chain = %(chain)s"
 
 _PAYMENT_TABLE: Final = re.compile(r"\bgateway_payment\b")
-_OWN_COLUMNS: Final = frozenset(
-    {
-        "id", "chain", "number", "merchant_id", "channel_id", "payment_type", "method", "merchant_transaction_id",
-        "merchant_invoice_id", "created_at",
-    }
-)  # fmt: skip
-"""Columns of payments that the archive has as columns."""
 ERASED_COLUMNS: Final = frozenset({"means_sealed", "email_key", "name_keys", "duplicate_guard"})
 """Columns of payments that are empty in the archive: what compares them does not read it."""
 _UNARCHIVED: Final = "(SELECT h.*, false AS archived, NULL::timestamptz AS archived_at FROM gateway_payment h)"
@@ -139,18 +145,19 @@ def list_archived_payments(ids: Sequence[UUID]) -> list[Payment]:
 
 
 def list_archived_chain(payment: Payment, channel: UUID | None = None) -> list[Payment]:
-    """The archived payments of the chain of ``payment``, newest first."""
-    return list_archived_chains(payment.merchant_id, channel, [payment.chain])
+    """The archived payments of the chain of ``payment``, newest first, MAX_LISTED_ARCHIVED at most."""
+    return _read(_BY_CHAIN, payment.merchant_id, channel, chain=payment.chain)
 
 
 def list_archived_chains(merchant: UUID, channel: UUID | None, chains: Sequence[UUID]) -> list[Payment]:
-    """The archived payments of these chains, newest first, MAX_LISTED_ARCHIVED at most."""
-    return _read(_BY_CHAINS, merchant, channel, chains=list(chains))
+    """The archived payments of these chains, newest first, MAX_LISTED_ARCHIVED at most. They have only the columns that
+    the archive has."""
+    return _read(_LIST_CHAINS, merchant, channel, chains=list(chains))
 
 
 def list_archived_orders(merchant: UUID, channel: UUID | None, order: str) -> list[Payment]:
-    """The archived payments with this merchantTransactionId, newest first, MAX_LISTED_ARCHIVED at most."""
-    return _read(_BY_ORDER, merchant, channel, order=order)
+    """The archived payments with this merchantTransactionId, as :func:`list_archived_chains` lists them."""
+    return _read(_LIST_ORDER, merchant, channel, order=order)
 
 
 def find_archived_number(merchant: UUID | None, channel: UUID | None, number: int) -> Payment | None:

@@ -1,33 +1,33 @@
 """Transaction queries: translates a query's parameters into one SQL statement and renders its rows. Read only.
 
 Every access path is an index in time order, walked until the page is full. Filters without an index scan at most
-MAX_SCANNED_ROWS transactions; a query that needs more is refused, never answered in part.
-Source: Part B, Query; ruling D6; decision 0026.
+MAX_SCANNED_ROWS transactions; a query that needs more is refused, never answered in part. Only the first payments of a
+long list are read whole by that statement, the others as they are written. Source: Part B, Query; ruling D6;
+decision 0026.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
 from django.db import connections
-from django.db.models import Q
+from django.db.models import prefetch_related_objects
 
 from gateway.catalogue.parse import InvalidParametersError, ParameterError, Parameters
 from gateway.core import clock, identifiers
 from gateway.db.standby import choose_read_alias
 from gateway.db.statement import model_from_row
 from gateway.models import Channel, Merchant, Payment, Registration
-from gateway.payments.descriptors import prefetch_channels
+from gateway.payments.descriptors import lacks_descriptor
 from gateway.payments.payment_archive import (
     compute_hot_since,
     find_archived_number,
     has_archive,
     include_archive,
-    list_archived_chain,
     list_archived_chains,
     list_archived_orders,
 )
@@ -45,13 +45,29 @@ COMMON_PAYMENT_TYPES: Final = frozenset({"DB", "PA", "CP"})
 """Types found by a scan in time order; the rare ones have an index of their own. See the Payment model."""
 COMMON_PAYMENT_METHODS: Final = frozenset({"CC"})
 _SECOND: Final = timedelta(seconds=1)
+READ_JSON_BYTES: Final = 128 * 1024
+"""JSON of payments that is read at once, as the database stores it; as text it is often ten times as long."""
+READ_PAYMENTS: Final = 200
+"""Payments of a long list that are read whole at once, if their JSON is no longer than that."""
 _NAMES: Final = (
-    "id", "number", "merchant_id", "channel_id", "chain", "referenced", "payment_type", "brand", "method", "status",
-    "amount", "currency", "approved_amount", "result_code", "test_mode", "request", "answer", "registration",
-    "request_id", "created_at", "expires_at", "expired_at", "returned_at",
+    "id", "created_at", "chain", "merchant_id", "channel_id", "payment_type", "method", "number", "referenced", "brand",
+    "status", "amount", "currency", "approved_amount", "result_code", "test_mode", "registration", "request_id",
+    "expires_at", "expired_at", "returned_at", "archived_at", "request", "answer",
 )  # fmt: skip
-"""The columns that :func:`render_transaction` needs: a page of hundreds does not load the others."""
-_COLUMNS: Final = ", ".join(f'p."{name}"' for name in _NAMES)
+"""What :func:`render_transaction` needs: a page of hundreds does not load the other columns."""
+_LISTED: Final = _NAMES[:7]
+"""What a list needs of a payment until that is written."""
+_COLUMNS: Final = ", ".join(f'p."{name}"' for name in _NAMES[:-3])
+# What is stored is counted without being decompressed, and the first is always read.
+_IS_READ: Final = (
+    "(row_number() OVER listed = 1"
+    f" OR sum(pg_column_size(p.request) + pg_column_size(p.answer)) OVER listed <= {READ_JSON_BYTES})"
+)
+_READ_COLUMNS: Final = f"CASE WHEN {_IS_READ} THEN p.request END, CASE WHEN {_IS_READ} THEN p.answer END"
+_HOT_COLUMNS: Final = f"{_COLUMNS}, NULL::timestamptz, {_READ_COLUMNS}"
+_ALL_COLUMNS: Final = f"{_COLUMNS}, p.archived_at, {_READ_COLUMNS}"
+"""The columns of _NAMES, archived payments' too; request and answer are NULL beyond READ_JSON_BYTES. They need the
+window ``listed``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,10 +105,13 @@ class TransactionQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionPage:
-    """The rows found. ``pages``: their number, if a page was requested."""
+    """The payments found, of which a list's needs are read. ``pages``: their number, if a page was requested.
+    ``read``: whole rows of some, by their ids, until they are rendered; their JSON is text, which decoded takes eight
+    times as much."""
 
     payments: list[Payment]
     pages: int | None
+    read: dict[UUID, tuple[Any, ...]] = field(default_factory=dict)
 
 
 def query_from_parameters(parameters: Parameters, merchant: Merchant, channel: Channel | None) -> TransactionQuery:
@@ -119,26 +138,39 @@ def query_from_parameters(parameters: Parameters, merchant: Merchant, channel: C
 def find_transactions(query: TransactionQuery) -> TransactionPage:
     """Run the query. Raises InvalidParametersError when it would scan or list more rows than the limits allow."""
     archived = query.may_find_archived and query.page is not None
-    total, payments = _find_payments(query, archived=archived)
+    total, rows = _find_payments(query, archived=archived)
     # The newest are mostly found without it.
-    if query.may_find_archived and query.page is None and not _is_full_of_hot_ones(query, total, payments):
-        total, payments = _find_payments(query, archived=True)
+    if query.may_find_archived and query.page is None and not _is_full_of_hot_ones(query, total, rows):
+        total, rows = _find_payments(query, archived=True)
     # A short id is of one payment.
-    if query.finds_one and has_archive() and not (payments and query.number is not None):
+    if query.finds_one and has_archive() and not (rows and query.number is not None):
         kept = _find_archived(query)
         if kept:
             return _merge_archived(query, kept, total)
-    prefetch_channels(payments)
-    return TransactionPage(payments=payments, pages=-(-total // query.limit) if query.page is not None else None)
+    return _build_page(rows, -(-total // query.limit) if query.page is not None else None)
 
 
-def _is_full_of_hot_ones(query: TransactionQuery, total: int, payments: Sequence[Payment]) -> bool:
+def _build_page(rows: Sequence[tuple[Any, ...]], pages: int | None = None) -> TransactionPage:
+    """A page of rows with the columns of _NAMES."""
+    return TransactionPage(payments=[_build_listed(row) for row in rows], pages=pages, read=_choose_read(rows))
+
+
+def _build_listed(row: tuple[Any, ...]) -> Payment:
+    listed: Payment = model_from_row(Payment, _LISTED, row[: len(_LISTED)])
+    return listed
+
+
+def _choose_read(rows: Sequence[tuple[Any, ...]]) -> dict[UUID, tuple[Any, ...]]:
+    return {row[0]: row for row in rows if row[-1] is not None}
+
+
+def _is_full_of_hot_ones(query: TransactionQuery, total: int, rows: Sequence[tuple[Any, ...]]) -> bool:
     """Whether the page is full of payments that are newer than any archived one."""
     assert query.hot_since is not None
-    return total == query.limit and all(one.created_at >= query.hot_since for one in payments)
+    return total == query.limit and all(row[1] >= query.hot_since for row in rows)
 
 
-def _find_payments(query: TransactionQuery, *, archived: bool) -> tuple[int, list[Payment]]:
+def _find_payments(query: TransactionQuery, *, archived: bool) -> tuple[int, list[tuple[Any, ...]]]:
     """How many match, and the rows to be shown. Raises InvalidParametersError."""
     scanned = MAX_SCANNED_ROWS if query.page is not None else min(FIRST_SCAN_ROWS, MAX_SCANNED_ROWS)
     rows = _fetch_rows(query, scanned, archived=archived)
@@ -150,8 +182,7 @@ def _find_payments(query: TransactionQuery, *, archived: bool) -> tuple[int, lis
     if query.linked and len(rows) > MAX_LINKED_TRANSACTIONS:
         message = f"would list more than {MAX_LINKED_TRANSACTIONS:,} transactions: narrow the query"
         raise InvalidParametersError([ParameterError(name="includeLinkedTransactions", value="true", message=message)])
-    names = (*_NAMES, "archived_at") if archived else _NAMES
-    return total, [model_from_row(Payment, names, row[2:]) for row in rows if row[2] is not None]
+    return total, [row[2:] for row in rows if row[2] is not None]
 
 
 def _find_archived(query: TransactionQuery) -> list[Payment]:
@@ -177,9 +208,8 @@ def _merge_archived(query: TransactionQuery, archived: Sequence[Payment], total:
     begin = 0 if query.page is None else (query.page - 1) * query.limit
     upto = min(begin + query.limit, MAX_SCANNED_ROWS)
     first = replace(query, linked=False, page=query.page and 1, limit=upto)
-    hot = [
-        model_from_row(Payment, _NAMES, row[2:]) for row in _fetch_rows(first, MAX_SCANNED_ROWS) if row[2] is not None
-    ]
+    rows = [row[2:] for row in _fetch_rows(first, MAX_SCANNED_ROWS) if row[2] is not None]
+    hot = [_build_listed(row) for row in rows]
     newest_first = query.page is None
     # A chain that was brought back since the archive was read is in both.
     found_once = {one.pk: one for one in (*archived, *hot)}
@@ -187,15 +217,14 @@ def _merge_archived(query: TransactionQuery, archived: Sequence[Payment], total:
     if query.linked:
         chains = list({one.chain for one in chosen})
         own = {"channel": query.channel} if query.channel is not None else {}
-        members = Payment.objects.filter(chain__in=chains, merchant=query.merchant, **own).only(*_NAMES)
+        members = Payment.objects.filter(chain__in=chains, merchant=query.merchant, **own).only(*_LISTED)
         kept = list_archived_chains(query.merchant, query.channel, chains)
         newest = members.order_by("-created_at", "-id")[: MAX_LINKED_TRANSACTIONS + 1]
         linked = {one.pk: one for one in (*kept, *newest)}
         _check_linked_count(len(linked))
         chosen = _sort_by_time(list(linked.values()), newest_first=newest_first)
-    prefetch_channels(chosen)
     pages = None if query.page is None else -(-(total + len(archived)) // query.limit)
-    return TransactionPage(payments=chosen, pages=pages)
+    return TransactionPage(payments=chosen, pages=pages, read=_choose_read(rows))
 
 
 def _sort_by_time(payments: Sequence[Payment], *, newest_first: bool) -> list[Payment]:
@@ -209,37 +238,49 @@ def _check_linked_count(number: int) -> None:
 
 
 def _fetch_rows(query: TransactionQuery, scanned: int, *, archived: bool = False) -> list[tuple[Any, ...]]:
-    statement = _build_query_statement(query, archived=archived)
+    return _run(_build_query_statement(query, archived=archived), _build_query_values(query, scanned))
+
+
+def _run(statement: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     with connections[choose_read_alias()].cursor() as cursor:
-        cursor.execute(statement, _build_query_values(query, scanned))
+        cursor.execute(statement, values)
         rows: list[tuple[Any, ...]] = cursor.fetchall()
     return rows
 
 
 def list_linked_transactions(
     payment: Payment, channel: Channel | None, *, types: tuple[str, ...] = (), methods: tuple[str, ...] = ()
-) -> list[Payment]:
+) -> TransactionPage:
     """The payment and the others of its chain, newest first; of the others only those of ``types`` and ``methods``, if
     given. Raises InvalidParametersError for more than MAX_LINKED_TRANSACTIONS."""
     if payment.archived_at is not None:
         found = [
             one
-            for one in list_archived_chain(payment, channel.pk if channel is not None else None)
+            for one in list_archived_chains(
+                payment.merchant_id, channel.pk if channel is not None else None, [payment.chain]
+            )
             if one.pk == payment.pk
             or ((not types or one.payment_type in types) and (not methods or one.method in methods))
         ]
         _check_linked_count(len(found))
-        prefetch_channels(found)
-        return found
-    own = {"channel": channel.pk} if channel is not None else {}
-    members = Payment.objects.filter(chain=payment.chain, merchant=payment.merchant_id, **own).only(*_NAMES)
-    for field, wanted in (("payment_type", types), ("method", methods)):
-        if wanted:
-            members = members.filter(Q(pk=payment.pk) | Q(**{f"{field}__in": wanted}))
-    found = list(members.order_by("-created_at", "-id")[: MAX_LINKED_TRANSACTIONS + 1])
-    _check_linked_count(len(found))
-    prefetch_channels(found)
-    return found
+        return TransactionPage(payments=found, pages=None)
+    conditions = [
+        *(["p.channel_id = %(channel)s"] if channel is not None else []),
+        *(["(p.id = %(id)s OR p.payment_type = ANY(%(types)s))"] if types else []),
+        *(["(p.id = %(id)s OR p.method = ANY(%(methods)s))"] if methods else []),
+    ]
+    values = {
+        "id": payment.pk,
+        "chain": payment.chain,
+        "merchant": payment.merchant_id,
+        "channel": channel.pk if channel is not None else None,
+        "types": list(types),
+        "methods": list(methods),
+        "most": MAX_LINKED_TRANSACTIONS + 1,
+    }
+    rows = _run(_CHAIN.format(conditions="".join(f" AND {one}" for one in conditions)), values)
+    _check_linked_count(len(rows))
+    return _build_page(rows)
 
 
 def find_queried_registration(target: UUID | None, merchant: Merchant, channel: Channel | None) -> Registration | None:
@@ -248,6 +289,26 @@ def find_queried_registration(target: UUID | None, merchant: Merchant, channel: 
     if not target:
         return None
     return Registration.objects.filter(pk=target, merchant=merchant.pk, **own).select_related("network_token").first()
+
+
+def render_page(page: TransactionPage) -> Iterator[dict[str, Any]]:
+    """The payments of a page as lists have them. Those that are not read yet are read some at a time, as they are now;
+    one that was deleted meanwhile is left out."""
+    read, has_channels = page.read, False
+    for number, listed in enumerate(page.payments):
+        if listed.pk not in read:
+            ids = [one.pk for one in page.payments[number : number + READ_PAYMENTS]]
+            read = _choose_read(_run(include_archive(_BY_IDS), {"ids": ids}))
+        row = read.pop(listed.pk, None)
+        if row is None:
+            continue
+        payment: Payment = model_from_row(Payment, _NAMES, row)
+        if lacks_descriptor(payment):
+            if not has_channels:
+                prefetch_related_objects(page.payments, "channel", "merchant")
+                has_channels = True
+            payment.channel, payment.merchant = listed.channel, listed.merchant
+        yield render_transaction(payment)
 
 
 def render_transaction(payment: Payment) -> dict[str, Any]:
@@ -321,8 +382,20 @@ wanted AS ({wanted}),
 facts AS (SELECT ({total}) AS total, {stopped} AS stopped)
 SELECT facts.total, facts.stopped, {columns}
 FROM facts LEFT JOIN (wanted JOIN gateway_payment p ON p.id = wanted.id) ON true
+WINDOW listed AS (ORDER BY p.created_at {order}, p.id {order} ROWS UNBOUNDED PRECEDING)
 ORDER BY p.created_at {order}, p.id {order}
 """
+_CHAIN: Final = f"""
+SELECT {_HOT_COLUMNS} FROM gateway_payment p
+WHERE p.chain = %(chain)s AND p.merchant_id = %(merchant)s{{conditions}}
+WINDOW listed AS (ORDER BY p.created_at DESC, p.id DESC ROWS UNBOUNDED PRECEDING)
+ORDER BY p.created_at DESC, p.id DESC LIMIT %(most)s
+"""  # noqa: S608 - its own columns
+_BY_IDS: Final = f"""
+SELECT {_ALL_COLUMNS}
+FROM unnest(%(ids)s::uuid[]) WITH ORDINALITY AS wanted (id, place) JOIN gateway_payment p ON p.id = wanted.id
+WINDOW listed AS (ORDER BY wanted.place ROWS UNBOUNDED PRECEDING)
+"""  # noqa: S608 - its own columns
 _MATCHING: Final = """
     SELECT walked.* FROM dimensions d CROSS JOIN LATERAL (
         SELECT p.id, p.chain, p.created_at FROM {source} p
@@ -380,7 +453,7 @@ def _choose_walk(query: TransactionQuery) -> str:
 
 
 def _build_query_statement(query: TransactionQuery, *, archived: bool = False) -> str:
-    """``archived``: archived payments are read, too, and the rows have one column more: when they were archived."""
+    """``archived``: archived payments are read, too."""
     path = _choose_walk(query)
     dimensions, index = _WALKS[path]
     walks = path in ("types", "methods", "time")
@@ -419,7 +492,7 @@ def _build_query_statement(query: TransactionQuery, *, archived: bool = False) -
         wanted=_LINKED.format(scope=scope) if query.linked else "SELECT id FROM chosen",
         total="SELECT count(*) FROM chosen" if query.page is None else _TOTAL.format(**parts),
         stopped=stopped,
-        columns=f"{_COLUMNS}, p.archived_at" if archived else _COLUMNS,
+        columns=_ALL_COLUMNS if archived else _HOT_COLUMNS,
     )
     return include_archive(statement) if archived else statement
 

@@ -9,13 +9,13 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, ClassVar
 
 from django.conf import settings
+from django.http import HttpResponse
 from django.utils import translation
 from rest_framework.request import Request
-from rest_framework.response import Response
 
 from gateway.access.permissions import AccessScope
 from gateway.api.base_view import ApiView
-from gateway.api.envelope import build_envelope
+from gateway.api.envelope import JSON_CONTENT_TYPE, build_envelope
 from gateway.backoffice.kit.time_limit import SearchTooBroadError, limit_search_time
 from gateway.catalogue.endpoints import (
     APPROVAL_GAINS_ENDPOINT,
@@ -26,6 +26,7 @@ from gateway.catalogue.endpoints import (
 from gateway.catalogue.errors import ParameterError
 from gateway.catalogue.parse import InvalidParametersError, Parameters
 from gateway.core import clock
+from gateway.core.compact_json import encode_object
 from gateway.core.intervals import ShareInterval
 from gateway.core.money import format_amount
 from gateway.db.standby import build_as_of_header, read_elsewhere
@@ -46,7 +47,7 @@ from reporting.reports.api import REPORT_SUCCESS_CODE
 class ApprovalReportView(ApiView):
     """A report of a period's payments, of the merchant or of the channel that entityId names."""
 
-    def get(self, request: Request) -> Response:
+    def get(self, request: Request) -> HttpResponse:
         context = self.admit_request(request)
         merchant, channel = context.admission.merchant, context.admission.channel
         parameters = self.parse(context, channel, build_condition_facts(channel, clock.merchant_now(merchant)))
@@ -78,10 +79,10 @@ class ApprovalReportView(ApiView):
             ) from None
         body = build_envelope(REPORT_SUCCESS_CODE, context.trace.ndc, **report, **render_ignored_parameters(parameters))
         context.headers.update(build_as_of_header(as_of))
-        return Response(body, headers=context.headers)
+        return HttpResponse(encode_object(body), content_type=JSON_CONTENT_TYPE, headers=dict(context.headers))
 
     def render_report(self, period: ApprovalPeriod, parameters: Parameters) -> dict[str, Any]:
-        """The members of the answer."""
+        """The members of the answer; an iterator is a long list, whose items are rendered as they are written."""
         raise NotImplementedError
 
 
@@ -92,7 +93,7 @@ class ApprovalRatesView(ApprovalReportView):
 
     def render_report(self, period: ApprovalPeriod, parameters: Parameters) -> dict[str, Any]:
         by = parameters.get("groupBy") or "all"
-        return {"groupBy": by, "approvals": [render_segment(one) for one in compute_figures(period, by)]}
+        return {"groupBy": by, "approvals": (render_segment(one) for one in compute_figures(period, by))}
 
 
 class ApprovalWaterfallView(ApprovalReportView):

@@ -8,11 +8,14 @@ from typing import Any
 import pytest
 
 from gateway.api import query
-from gateway.core import clock
+from gateway.core import clock, identifiers
+from gateway.core.compact_json import encode_json
 from gateway.db.standby import AS_OF_HEADER
-from gateway.models import Payment
-from gateway.payments import payment_archive
+from gateway.models import AcquirerExchange, Payment
+from gateway.payments import payment_archive, transaction_query
 from gateway.payments.transaction_query import TransactionPage
+from gateway.personal_data import payment_archiving
+from tests.fuzz import meter
 from tests.support.client import Answer, Api
 from tests.support.database import statements
 from tests.support.fixtures import Shop
@@ -345,6 +348,103 @@ def test_a_query_costs_two_statements(committed: Shop, monkeypatch: pytest.Monke
         assert len(seen) == most, (path, fields, list(seen))
 
 
+# --- long lists -----------------------------------------------------------------------------------------------------
+
+ITEMS = 200
+LINKED = {"includeLinkedTransactions": "true"}
+
+
+@pytest.fixture
+def large(api: Api) -> list[str]:
+    """Ninety payments of one chain with carts of 200 items, the newest first."""
+    items = {f"cart.items[{number}].name": f"Shirt {number}, {number * 7919 % 1009}" for number in range(ITEMS)}
+    prices = {f"cart.items[{number}].price": f"{number}.{number * 31 % 100:02}" for number in range(ITEMS)}
+    paid = Payment.objects.get(pk=api.pay(**items, **prices).id)
+    same = {field.attname: getattr(paid, field.attname) for field in Payment._meta.concrete_fields}
+    del same["number"]
+    copies = [
+        Payment(**same | {"id": identifiers.row_id(), "created_at": paid.created_at + timedelta(seconds=second)})
+        for second in range(1, 90)
+    ]
+    made = [paid, *Payment.objects.bulk_create(copies)]
+    return [one.pk.hex for one in reversed(made)]
+
+
+def archive_payments(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.GATEWAY_PAYMENT_HOT_DAYS = payment_archive.MIN_PAYMENT_HOT_DAYS
+    at = clock.real_now() + timedelta(days=payment_archive.MIN_PAYMENT_HOT_DAYS + 1)
+    AcquirerExchange.objects.all().delete()
+    with monkeypatch.context() as patch:
+        patch.setattr(payment_archiving.clock, "real_now", lambda: at)
+        assert payment_archiving.archive_old_payments()
+    assert not Payment.objects.exists()
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_long_list_takes_little_more_memory_than_its_text(
+    api: Api, large: list[str], settings: Any, monkeypatch: pytest.MonkeyPatch, kept: bool
+) -> None:
+    """Goals, P18: 500 such payments took 84 MB for 9 MB of text. Linked ones and archived ones are read likewise."""
+    if kept:
+        archive_payments(settings, monkeypatch)
+    period = {"date.from": "2020-01-01 00:00:00", "date.to": "2049-01-01 00:00:00"}
+    for path, fields, listed in (
+        (LIST, {}, "payments"),
+        (RECORDS, {"pageNo": "1", **period}, "records"),
+        (LIST, {"paymentTypes": "DB", **LINKED}, "payments"),
+        (f"{LIST}/{large[0]}", LINKED, "payments"),
+        (f"{RECORDS}/{large[0]}", LINKED, "records"),
+    ):
+        api.get(path, fields)
+        with meter.traced(True):
+            answer, cost = meter.measured(lambda path=path, fields=fields: api.get(path, fields))
+        order = reversed(large) if "pageNo" in fields else large
+        assert [one["id"] for one in answer.body[listed]] == list(order)
+        for one in answer.body[listed]:
+            payment = Payment.objects.filter(pk=one["id"]).first()
+            assert payment is None if kept else transaction_query.render_transaction(payment) == one
+            assert len(one["cart"]["items"]) == ITEMS
+        assert answer.text.encode() == encode_json(answer.body)
+        assert cost.memory < 4 * len(answer.text), (path, fields, cost.memory, len(answer.text))
+
+
+def test_a_list_that_is_too_long_is_refused(api: Api, large: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Goals, P18."""
+    length = len(api.get(LIST).text)
+    monkeypatch.setattr(query, "MAX_LIST_BYTES", length)
+    assert ids(api.get(LIST)) == large
+    monkeypatch.setattr(query, "MAX_LIST_BYTES", length - 1_000)
+    for path, fields, name in (
+        (LIST, {}, "limit"),
+        (RECORDS, {"limit": "200", "date.from": "2020-01-01 00:00:00", "date.to": "2049-01-01 00:00:00"}, "limit"),
+        (LIST, LINKED, "includeLinkedTransactions"),
+        (f"{LIST}/{large[0]}", LINKED, "includeLinkedTransactions"),
+        (f"{RECORDS}/{large[0]}", LINKED, "includeLinkedTransactions"),
+    ):
+        answer = api.get(path, fields)
+        assert (answer.status, answer.errors.keys()) == (400, {name}), path
+    monkeypatch.setattr(query, "MAX_LIST_BYTES", 1)
+    assert api.get(f"{RECORDS}/{large[0]}").status == 200
+
+
+def test_a_payment_that_is_deleted_while_a_list_is_written_is_left_out(
+    api: Api, large: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find = transaction_query.find_transactions
+
+    def find_and_delete(asked: transaction_query.TransactionQuery) -> TransactionPage:
+        page = find(asked)
+        assert page.payments[-2].pk not in page.read
+        Payment.objects.filter(pk=page.payments[-2].pk).delete()
+        Payment.objects.filter(pk=page.payments[-1].pk).update(request={}, answer={})
+        return page
+
+    monkeypatch.setattr(transaction_query, "find_transactions", find_and_delete)
+    answer = api.get(LIST)
+    assert ids(answer) == [*large[:-2], large[-1]]
+    assert answer.body["payments"][-1]["descriptor"]
+
+
 # --- answers of a standby -------------------------------------------------------------------------------------------
 
 
@@ -355,7 +455,10 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
     def read(ask: Any) -> Any:
         said["asked"] += 1
-        return said["page"] if said["page"] is not None else ask(), said["as_of"]
+        with monkeypatch.context() as standby:
+            if said["page"] is not None:
+                standby.setattr(transaction_query, "find_transactions", lambda query: said["page"])
+            return ask(), said["as_of"]
 
     monkeypatch.setattr(query, "read_elsewhere", read)
     return said

@@ -237,7 +237,7 @@ def test_more_linked_transactions_than_an_answer_takes_are_told(
     first, *rest = add(channel, 1, 2, 3, 4)
     assert len(find_transactions(asked(channel, linked=True, limit=3)).payments) == 3
     Payment.objects.filter(pk__in=rest[:2]).update(chain=first)
-    assert len(queries.list_linked_transactions(Payment.objects.get(pk=first), channel)) == 3
+    assert len(queries.list_linked_transactions(Payment.objects.get(pk=first), channel).payments) == 3
     Payment.objects.filter(pk__in=rest).update(chain=first)
     for attempt in (
         lambda: find_transactions(asked(channel, linked=True, limit=3)),
