@@ -54,7 +54,7 @@ from gateway.payments.follow_ups import (
     load_chain_members,
     name_authorization,
 )
-from gateway.payments.late_outcomes import LATE_EXCHANGE, mark_outcome_unknown
+from gateway.payments.late_outcomes import DENIED_EXCHANGE, LATE_EXCHANGE, mark_outcome_unknown
 from gateway.payments.outcomes import (
     Declined,
     describe_silence,
@@ -494,6 +494,11 @@ def record_outcome(payment: Payment, finding: InquiryResult) -> bool:
         store.complete_payment(payment, outcome, kind=last.kind, was_taken_back=finding.was_taken_back)
     except PaymentTransitionError:
         # A late approval came meanwhile, or another worker was faster: what was sent is told all the same.
+        payment.refresh_from_db(fields=("status",))
+        if last.kind == "void" and payment.status == Status.APPROVED and isinstance(outcome, Declined):
+            # A person has entered "paid" while the acquirer took it back: somebody has to find out.
+            log.error("declined_after_approval", payment=payment.id.hex, connector=connector)
+            last = replace(last, kind=DENIED_EXCHANGE)
         _record_exchange(payment, last, connector)
         return False
     if finding.reply.may_stand:

@@ -160,17 +160,19 @@ def reply_from_reversal(asked: IsoRequest, answer: Mapping[str, str], sent: Mapp
     NotFoundYetError where the host does not know a message that may still be under way."""
     code = answer.get("39", "")
     asked_for = asked.request.asked_for
-    has_arrived = bool(asked.own.auth or asked.request.undecided_answer)
-    may_arrive = asked_for is not None and asked_for < MAX_UNDER_WAY and not has_arrived
+    # What was answered without a verdict may be under way still, from whoever answered to the issuer.
+    may_arrive = asked_for is not None and asked_for < MAX_UNDER_WAY and not asked.own.auth
     received = summarize_answer(answer, asked)
     if code in response_codes.NOT_FOUND_CODES and may_arrive:
         why = f"the host does not know the message: {code}; it may still be under way"
-        raise NotFoundYetError(why, sent, connector_tx_id=asked.own.text(), received=received)
+        raise NotFoundYetError(why, sent, connector_tx_id=asked.own.text())
     known_already = code == response_codes.DUPLICATE_MESSAGE and asked.terminal.duplicates_done
     may_stand = not known_already and _is_repeated_reversal(asked, code)
     if code not in response_codes.REVERSAL_DONE_CODES and not known_already and not may_stand:
         why = f"the host did not take it back: {code or 'no response code'}"
-        raise OutcomeUnknownError(why, sent, received=received)
+        # "Not now" is no refusal: it is kept without the answer, as silence is, and repeated as soon.
+        refused = {} if code in response_codes.REPEAT_CODES else received
+        raise OutcomeUnknownError(why, sent, received=refused)
     return AcquirerReply(
         code=TIMEOUT_REVERSED_CODE,
         connector_tx_id=asked.own.text(),

@@ -792,6 +792,21 @@ def test_an_answer_moves_the_payment_at_its_own_time(ahead: Shop) -> None:
     assert Payment.objects.get(pk=payment.pk).status == Status.APPROVED
 
 
+def test_a_reversal_that_is_accepted_after_a_person_entered_paid_is_told(
+    ahead: Shop, caplog: pytest.LogCaptureFixture
+) -> None:
+    payment = waiting(ahead)
+    stale = again(payment)
+    assert recovery.record_outcome(payment, InquiryResult(exchanges=EXCHANGES, reply=APPROVED)) is True
+    taken_back = AcquirerReply(code=REVERSED, **ASKED)
+    finding = InquiryResult(exchanges=[exchange("inquire", 1), exchange("void", 2)], reply=taken_back)
+    assert recovery.record_outcome(stale, finding) is False
+    kinds = list(AcquirerExchange.objects.filter(payment=payment).order_by("id").values_list("kind", flat=True))
+    assert kinds[-2:] == ["inquire", "denied"]
+    assert "declined_after_approval" in caplog.text
+    assert Payment.objects.get(pk=payment.pk).status == Status.APPROVED
+
+
 @pytest.mark.parametrize("was_taken_back", [True, False])
 def test_a_decline_of_the_account_before_makes_the_payment_its(ahead: Shop, was_taken_back: bool) -> None:
     before = {"name": "one", "connector": "stub", "account": "M-1", "code": NO_FUNDS, "declined": True}
