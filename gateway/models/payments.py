@@ -387,7 +387,7 @@ class PaymentEvent(models.Model):
 
 
 UNDECIDED: Final = "undecided"
-"""Key of AcquirerExchange.received: why the answer beside it decides nothing."""
+"""Key of AcquirerExchange.received: why the answer stored with it is inconclusive."""
 MANY_REFUSALS: Final = 10
 """Answers to voids, none of which took the payment back, after which a person has to ask the acquirer about money that
 was to be given (docs/decisions/0138)."""

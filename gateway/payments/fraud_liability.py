@@ -55,7 +55,7 @@ def resolve_fraud_liability(payment: Payment) -> FraudLiability | None:
     statuses = (*_SHIFTING_STATUSES, RECURRING) if _belongs_to_agreement(sent) else _SHIFTING_STATUSES
     version = sent.get("threeDSecure.version", "")
     is_shifted = _is_shifting(network, point.eci, statuses) and not version.startswith("1.")
-    # I: the issuer accepted an exemption, or data were only shared, whatever the ECI beside it says.
+    # I is no authentication (an exemption, or data shared only): the merchant stays liable, whatever the ECI says.
     is_shifted = is_shifted and sent.get("threeDSecure.authenticationStatus") != "I"
     if is_shifted and point.merchant_initiated and resolve_device_channel(sent) == REQUESTOR_CHANNEL:
         return FraudLiability.ISSUER

@@ -60,7 +60,7 @@ def take_late_answer(ident: UUID, asked: Mapping[str, Any], reply: AcquirerReply
     attempt that it answers (:func:`gateway.payments.store.get_attempt_columns`)."""
     payment = Payment.objects.select_related("merchant", "channel", "open").get(pk=ident)
     if reply.code == OUTCOME_UNKNOWN_CODE:
-        # It moves nothing, and is kept for whoever has to ask the acquirer.
+        # The payment stays in doubt; the answer's numbers are kept for the person who asks the acquirer.
         store.record_exchange(
             payment,
             LATE_EXCHANGE,

@@ -122,7 +122,7 @@ def outcome_without_answer(unknown: OutcomeUnknownError, *, at: datetime, durati
 
 
 def describe_silence(unknown: OutcomeUnknownError) -> dict[str, Any]:
-    """What a stored exchange says in place of the answer that did not come, or beside one that decides nothing."""
+    """What an exchange stores as received: why there is no answer, or the answer and why it is inconclusive."""
     if unknown.received:
         return {UNDECIDED: mask_text(str(unknown)), **unknown.received}
     return {"silence": mask_text(str(unknown))}

@@ -30,7 +30,7 @@ class PayoutNotDecidableError(Exception):
 
 
 def decide_payout(ident: UUID, *, paid: bool, by: audit_log.Actor, note: str = "") -> Payment:
-    """Record what the acquirer told a person of money that was to be given: approved, or declined as never made.
+    """Record what the acquirer told a person about a payout, credit or refund in doubt: made, or never made.
     ``note``: of that person, for the audit trail. Raises PayoutNotDecidableError."""
     payment = Payment.objects.select_related("merchant", "channel").filter(pk=ident).first()
     if payment is None:

@@ -496,7 +496,7 @@ def record_outcome(payment: Payment, finding: InquiryResult) -> bool:
         # A late approval came meanwhile, or another worker was faster: what was sent is told all the same.
         payment.refresh_from_db(fields=("status",))
         if last.kind == "void" and payment.status == Status.APPROVED and isinstance(outcome, Declined):
-            # A person has entered "paid" while the acquirer took it back: somebody has to find out.
+            # A person entered "paid", and the acquirer reversed it at the same time: both cannot be right.
             log.error("declined_after_approval", payment=payment.id.hex, connector=connector)
             last = replace(last, kind=DENIED_EXCHANGE)
         _record_exchange(payment, last, connector)
@@ -514,7 +514,7 @@ def _find_refusal_pause(payment: Payment, last: InquiryExchange) -> timedelta | 
 
 
 def _log_late_approval_that_may_stand(payment: Payment, connector: str) -> None:
-    """The shopper may be debited for a payment that is declined here: somebody has to ask the acquirer."""
+    """Log that the shopper may be debited for a payment that is declined here: a person has to ask the acquirer."""
     log.error("late_approval_may_stand", payment=payment.id.hex, connector=connector)
 
 

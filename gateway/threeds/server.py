@@ -61,7 +61,7 @@ from gateway.vault.sealing import current_vault
 log = structlog.get_logger(__name__)
 
 DECOUPLED_TIMEOUT: Final = timedelta(minutes=messages.DECOUPLED_MINUTES + 5)
-"""Somewhat longer than the issuer is told: it may answer until its last minute, and its report comes after that."""
+"""Five minutes longer than the issuer is told, so that a report of its last minute still arrives in time."""
 _AGAIN: Final = frozenset(
     {AuthenticationStep.METHOD, AuthenticationStep.ASKING, AuthenticationStep.CHALLENGE, AuthenticationStep.DECOUPLED}
 )

@@ -307,7 +307,7 @@ def stream_settlement_lines(
 
 
 def _stream_lines(wanted: ReportQuery, values: Mapping[str, Any], names: DisplayNames) -> Iterator[SettlementLine]:
-    """The ids in their order come first, by one statement: so no record is told twice or left out."""
+    """Read the ids in their order by one statement, then the records by id: none is listed twice or left out."""
     order = _ORDERS[wanted.order]
     kind = " AND r.record_type = %(record_type)s" if wanted.record_type else ""
     text = _RECORD_IDS.format(kind=kind, order=order)

@@ -96,9 +96,9 @@ def list_unsettled_payments(
 
 
 def load_payments(ids: Sequence[UUID]) -> list[Payment]:
-    """The payments with these ids, in their order."""
+    """The payments with these ids, in their order; one that was archived or deleted meanwhile is left out."""
     by_id = Payment.objects.in_bulk(ids)
-    return [by_id[ident] for ident in ids]
+    return [by_id[ident] for ident in ids if ident in by_id]
 
 
 def list_unsettled_amounts(

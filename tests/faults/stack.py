@@ -124,7 +124,7 @@ class Stack:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def has_ended(self) -> bool:
-        """Whether the launcher ended, which nobody asked it to."""
+        """Whether the launcher ended by itself."""
         return self._launcher is not None and self._launcher.poll() is not None
 
     def _is_up(self) -> bool:

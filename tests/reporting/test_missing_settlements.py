@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
+from uuid import uuid4
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -147,6 +148,12 @@ def test_the_page_loads_only_the_payments_that_it_shows(shop: Shop, monkeypatch:
     assert loaded == [one.pk for one in paid[:2]]
     assert ["order-4710" in page, "order-4711" in page, "order-4712" in page] == [True, True, False]
     assert "276.00" in page
+
+
+def test_a_payment_that_is_gone_by_the_time_it_is_shown_is_left_out(shop: Shop) -> None:
+    """The archive may take it between the two statements."""
+    kept = payment_of(shop.api.pay().id)
+    assert missing_settlements.load_payments([uuid4(), kept.pk]) == [kept]
 
 
 def test_a_refund_that_failed_or_came_back_is_not_missed(shop: Shop) -> None:

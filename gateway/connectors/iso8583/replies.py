@@ -160,7 +160,7 @@ def reply_from_reversal(asked: IsoRequest, answer: Mapping[str, str], sent: Mapp
     NotFoundYetError where the host does not know a message that may still be under way."""
     code = answer.get("39", "")
     asked_for = asked.request.asked_for
-    # What was answered without a verdict may be under way still, from whoever answered to the issuer.
+    # A switch may have answered (91) while the message is still on its way to the issuer.
     may_arrive = asked_for is not None and asked_for < MAX_UNDER_WAY and not asked.own.auth
     received = summarize_answer(answer, asked)
     if code in response_codes.NOT_FOUND_CODES and may_arrive:
@@ -170,7 +170,7 @@ def reply_from_reversal(asked: IsoRequest, answer: Mapping[str, str], sent: Mapp
     may_stand = not known_already and _is_repeated_reversal(asked, code)
     if code not in response_codes.REVERSAL_DONE_CODES and not known_already and not may_stand:
         why = f"the host did not take it back: {code or 'no response code'}"
-        # "Not now" is no refusal: it is kept without the answer, as silence is, and repeated as soon.
+        # "Try later" is no refusal: it is stored as no answer, and the reversal is repeated as soon.
         refused = {} if code in response_codes.REPEAT_CODES else received
         raise OutcomeUnknownError(why, sent, received=refused)
     return AcquirerReply(
