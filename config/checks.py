@@ -18,7 +18,7 @@ from django.db import DatabaseError
 
 from chargebacks.alert_intake import parse_provider_secrets
 from config.launcher.errors import LaunchError
-from config.launcher.programs import WEB_TIMEOUT_S, max_threads_per_account, read_web_threads
+from config.launcher.programs import WEB_TIMEOUT_S, max_threads_per_account, read_web_sessions, read_web_threads
 from gateway.core.bin_table import BinTableError
 from gateway.core.brands import load_bin_tables
 from gateway.db.environment import find_history_fault
@@ -111,12 +111,13 @@ def check_payment_time_budget(app_configs: Sequence[AppConfig] | None, **kwargs:
 def check_threads_per_account(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """A slow acquirer that may hold every thread of a web process blocks all other payments. Without the setting it
     cannot (config/wsgi.py); defaults of a process that serves no requests do not matter."""
-    if not os.environ.get("GATEWAY_ACQUIRER_MAX_IN_FLIGHT"):
-        return []
     try:
         threads, share = read_web_threads(), max_threads_per_account()
+        read_web_sessions()
     except LaunchError as fault:
         return [Error(str(fault), id="tollhouse.E020")]
+    if not os.environ.get("GATEWAY_ACQUIRER_MAX_IN_FLIGHT"):
+        return []
     most = settings.GATEWAY_ACQUIRER_MAX_IN_FLIGHT
     if most < threads or threads == 1:
         return []

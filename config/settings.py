@@ -206,6 +206,9 @@ for _name in ("DATABASE_URL", "GATEWAY_STANDBY_URL"):
     # What is no address would be repeated, with its password, by a warning of the library that reads it.
     if (_text := env.str(_name, default="")) and "://" not in _text:
         raise ImproperlyConfigured(f"{_name} is no address: postgresql://user:password@host:5432/name.")
+# A session is given up at the end of the request or task in which it becomes so old, seconds: what PostgreSQL keeps in
+# it (plans, catalogues of partitions) grows with everything that it is asked.
+_SESSION_MAX_AGE_S = 1_800
 DATABASES = {"default": env.db_url("DATABASE_URL")}
 # postgresql://user:password@/name?host=/folder&port=5432 names a unix socket.
 for _name in ("host", "port"):
@@ -213,8 +216,8 @@ for _name in ("host", "port"):
         DATABASES["default"][_name.upper()] = str(_found)
 DATABASES["default"].update(
     {
-        "ENGINE": "django.db.backends.postgresql",
-        "CONN_MAX_AGE": None,
+        "ENGINE": "gateway.db.postgresql",
+        "CONN_MAX_AGE": _SESSION_MAX_AGE_S,
         "ATOMIC_REQUESTS": False,
         # A server that refuses writes is none to connect to: a standby behind a name or proxy that has not noticed a
         # fail-over yet would be kept. The address's own options win.
@@ -234,8 +237,8 @@ GATEWAY_STANDBY_MAX_LAG_S: float = env.float("GATEWAY_STANDBY_MAX_LAG_S", defaul
 if GATEWAY_STANDBY_URL:
     DATABASES["standby"] = {
         **env.db_url("GATEWAY_STANDBY_URL"),
-        "ENGINE": "django.db.backends.postgresql",
-        "CONN_MAX_AGE": None,
+        "ENGINE": "gateway.db.postgresql",
+        "CONN_MAX_AGE": _SESSION_MAX_AGE_S,
         "ATOMIC_REQUESTS": False,
         "TEST": {"MIRROR": "default"},
     }

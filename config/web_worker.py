@@ -29,6 +29,8 @@ from gunicorn.http.body import ChunkedReader, LengthReader
 from gunicorn.http.message import Request
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
+from config.launcher.programs import read_web_sessions
+
 _SAID: Final[tuple[tuple[type[Exception], int, str, str], ...]] = (
     (errors.LimitRequestLine, 414, "URI Too Long", "the address is too long: send a POST's parameters in its body"),
     (errors.LimitRequestHeaders, 431, "Request Header Fields Too Large", "the headers are too many or too long"),
@@ -150,14 +152,11 @@ class LastWaiterQueue:
 
 
 class RequestThreadPool(ThreadPoolExecutor):
-    """Threads for requests: the one that became idle last gets the next request.
+    """Threads for requests: the one that became idle last gets the next request, and finds the caches of its processor
+    warm. ``sessions``: what they share of each database (gateway.db.sessions)."""
 
-    A thread has a database connection of its own. Where requests go round over all threads, each finds the caches of
-    its processor and of its session at PostgreSQL cold: over eight it took 11 % more CPU than over one.
-    """
-
-    def __init__(self, threads: int) -> None:
-        super().__init__(max_workers=threads)
+    def __init__(self, threads: int, sessions: int) -> None:
+        super().__init__(max_workers=threads, initializer=_share_sessions, initargs=(sessions,))
         self._work_queue = LastWaiterQueue()  # type: ignore[assignment]  # it has the methods that the pool calls
 
 
@@ -168,7 +167,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]
 
     def get_thread_pool(self) -> RequestThreadPool:
         """The threads that answer requests."""
-        return RequestThreadPool(self.cfg.threads)
+        return RequestThreadPool(self.cfg.threads, min(read_web_sessions(), self.cfg.threads))
 
     def init_process(self) -> None:
         """Load the application and serve; while it loads, the arbiter gets heartbeats."""
@@ -225,7 +224,10 @@ class Worker(ThreadWorker):  # type: ignore[misc]
         if not conn.is_http2 and isinstance(sender := conn.parser.unreader.sock, TimedSocket):
             sender.begin()
         before = getattr(conn.parser, "mesg", None)
-        goes_on = super().handle(conn)
+        try:
+            goes_on = super().handle(conn)
+        finally:
+            _give_back_sessions()
         if not goes_on and not self.cfg.is_ssl and not conn.is_http2:
             _close_after_answer(conn, None if conn.parser.mesg is before else conn.parser.mesg)
         return goes_on
@@ -242,6 +244,19 @@ class Worker(ThreadWorker):  # type: ignore[misc]
             util.write_nonblock(client, _build_answer(status, reason, words))
         except Exception:
             self.log.debug("The client closed the connection.")
+
+
+def _share_sessions(most: int) -> None:
+    # The worker's module is loaded before Django is.
+    from gateway.db.sessions import share_sessions
+
+    share_sessions(most)
+
+
+def _give_back_sessions() -> None:
+    from gateway.db.sessions import give_back_sessions
+
+    give_back_sessions()
 
 
 def _announce_close(application: Any) -> Callable[[dict[str, Any], Any], Any]:

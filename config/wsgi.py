@@ -26,7 +26,7 @@ if "GATEWAY_ACQUIRER_MAX_IN_FLIGHT" not in os.environ:  # the settings may have 
         settings.GATEWAY_ACQUIRER_MAX_ON_LINE = max(64, settings.GATEWAY_ACQUIRER_MAX_IN_FLIGHT)
 require_usable_database()
 load_bin_tables(settings.GATEWAY_BIN_FILE, settings.IS_LIVE)  # a large one takes seconds, which no payment should wait
-# Nothing to do at a request's start: connections are kept without an age, and their state is looked at as it ends.
+# Nothing to do at a request's start: state and age of its connection are looked at as it ends.
 request_started.disconnect(close_old_connections)
 if not settings.DEBUG:
     request_started.disconnect(reset_queries)

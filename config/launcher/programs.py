@@ -16,7 +16,10 @@ from config.launcher.process import OutputLines, log_size_bytes, measure_process
 from config.launcher.var_folder import PROJECT_ROOT
 
 WEB_WORKERS = 2
-WEB_THREADS = 8
+WEB_THREADS = 64
+"""Of a web process. Most of them wait for an acquirer, which needs no session of the database."""
+WEB_SESSIONS = 8
+"""Sessions of the database that the threads of a web process share: so many requests work at a time."""
 WEB_TIMEOUT_S = 60
 WEB_KEEP_ALIVE_S = 65
 WORKER_PROCESSES = 1
@@ -151,6 +154,12 @@ def read_web_threads() -> int:
     return _read_number("GATEWAY_WEB_THREADS", WEB_THREADS)
 
 
+def read_web_sessions() -> int:
+    """GATEWAY_WEB_SESSIONS, the sessions of the database that the threads of one web process share; not more than there
+    are threads."""
+    return min(_read_number("GATEWAY_WEB_SESSIONS", WEB_SESSIONS), read_web_threads())
+
+
 def max_threads_per_account() -> int:
     """How many threads of a web process may wait for one acquirer account if GATEWAY_ACQUIRER_MAX_IN_FLIGHT is not set:
     half of them, so that a slow acquirer leaves the others free."""
@@ -158,11 +167,12 @@ def max_threads_per_account() -> int:
 
 
 def count_database_connections() -> int:
-    """Most connections to the database that the programs of one run open: one for each thread, and some beside."""
+    """Most connections to the database that the programs of one run open: the web processes' sessions, one for each
+    thread of a worker, and some beside."""
     web = WebServer.from_environment()
     processes = _read_number("GATEWAY_WORKER_PROCESSES", WORKER_PROCESSES)
     threads = _read_number("GATEWAY_WORKER_THREADS", WORKER_THREADS)
-    return web.workers * web.threads + (processes if processes > 1 else threads) + SPARE_CONNECTIONS
+    return web.workers * read_web_sessions() + (processes if processes > 1 else threads) + SPARE_CONNECTIONS
 
 
 def build_worker_command() -> list[str]:

@@ -22,6 +22,7 @@ from django.db import DatabaseError, InterfaceError, connection
 from gateway import tracing
 from gateway.core import clock
 from gateway.db.database_clock import WrongClockError, require_right_clock
+from gateway.db.sessions import keep_session
 from gateway.db.statement import execute_sql
 from gateway.models import Merchant
 
@@ -119,13 +120,14 @@ def run_all_timers() -> dict[str, int]:
 def _claim_slot(timer: Timer) -> Iterator[bool]:
     """Yields whether one more run of ``timer`` is allowed, and holds its place for the time of the block."""
     kind = zlib.crc32(f"timer {timer.name}".encode()) - 2**31
-    taken = next((slot for slot in range(timer.at_once) if _try_lock("pg_try_advisory_lock", kind, slot)), None)
-    try:
-        yield taken is not None
-    finally:
-        if taken is not None:
-            with suppress(DatabaseError, InterfaceError):
-                _try_lock("pg_advisory_unlock", kind, taken)
+    with keep_session():
+        taken = next((slot for slot in range(timer.at_once) if _try_lock("pg_try_advisory_lock", kind, slot)), None)
+        try:
+            yield taken is not None
+        finally:
+            if taken is not None:
+                with suppress(DatabaseError, InterfaceError):
+                    _try_lock("pg_advisory_unlock", kind, taken)
 
 
 def _try_lock(what: str, kind: int, slot: int) -> bool:

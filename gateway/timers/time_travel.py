@@ -20,6 +20,7 @@ import structlog
 from django.db import DatabaseError, InterfaceError
 
 from gateway.core import clock
+from gateway.db.sessions import keep_session
 from gateway.db.statement import execute_sql
 from gateway.models import Merchant
 from gateway.timers import registry
@@ -59,14 +60,15 @@ def lock_clock(merchant: Merchant) -> Iterator[None]:
     Raises ConcurrentAdvanceError. The lock is the database session's, and ends with a process that dies.
     """
     mine = merchant.pk.int & 0x7FFFFFFF
-    if not execute_sql("SELECT pg_try_advisory_lock(%s::int, %s::int)", [_LOCK, mine])[0][0]:
-        raise ConcurrentAdvanceError
-    try:
-        merchant.refresh_from_db(fields=["clock_offset"])
-        yield
-    finally:
-        with suppress(DatabaseError, InterfaceError):
-            execute_sql("SELECT pg_advisory_unlock(%s::int, %s::int)", [_LOCK, mine])
+    with keep_session():
+        if not execute_sql("SELECT pg_try_advisory_lock(%s::int, %s::int)", [_LOCK, mine])[0][0]:
+            raise ConcurrentAdvanceError
+        try:
+            merchant.refresh_from_db(fields=["clock_offset"])
+            yield
+        finally:
+            with suppress(DatabaseError, InterfaceError):
+                execute_sql("SELECT pg_advisory_unlock(%s::int, %s::int)", [_LOCK, mine])
 
 
 def advance_clock(merchant: Merchant, target: timedelta, *, within_s: float = MAX_ADVANCE_S) -> ClockAdvance:

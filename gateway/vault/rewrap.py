@@ -15,6 +15,7 @@ from uuid import UUID
 from django.db import connection, models
 from django.utils import translation
 
+from gateway.db.sessions import keep_session
 from gateway.db.statement import execute_sql
 from gateway.models import (
     AcquirerAccount,
@@ -156,13 +157,14 @@ def _replace_values(column: SealedColumn, renewed: list[tuple[UUID, bytes, bytes
 
 @contextmanager
 def _lock_rewrap() -> Iterator[None]:
-    if not execute_sql("SELECT pg_try_advisory_lock(%(lock)s)", {"lock": _LOCK})[0][0]:
-        raise RewrapRunningError
-    try:
-        yield
-    finally:
-        if connection.is_usable():
-            execute_sql("SELECT pg_advisory_unlock(%(lock)s)", {"lock": _LOCK})
+    with keep_session():
+        if not execute_sql("SELECT pg_try_advisory_lock(%(lock)s)", {"lock": _LOCK})[0][0]:
+            raise RewrapRunningError
+        try:
+            yield
+        finally:
+            if connection.is_usable():
+                execute_sql("SELECT pg_advisory_unlock(%(lock)s)", {"lock": _LOCK})
 
 
 def _table_name(column: SealedColumn) -> str:

@@ -14,6 +14,7 @@ from datetime import date
 from typing import Any, Final
 from uuid import UUID
 
+from gateway.db.sessions import keep_session
 from gateway.db.statement import execute_sql
 from reporting.month_end.models import MonthClosing
 
@@ -62,11 +63,12 @@ def hold_month(merchant: UUID | None, day: date) -> Iterator[bool]:
         yield False
         return
     values = _bind_months([(merchant, day)])
-    execute_sql(_HOLD_BEYOND_TRANSACTION, values)
-    try:
-        yield bool(_list_signed_months(values))
-    finally:
-        execute_sql(_LET_GO, values)
+    with keep_session():
+        execute_sql(_HOLD_BEYOND_TRANSACTION, values)
+        try:
+            yield bool(_list_signed_months(values))
+        finally:
+            execute_sql(_LET_GO, values)
 
 
 def hold_month_alone(merchant: UUID, month: date) -> None:

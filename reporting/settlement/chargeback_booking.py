@@ -23,6 +23,7 @@ from gateway.access import audit_log
 from gateway.catalogue.errors import InvalidParametersError
 from gateway.core import result_codes
 from gateway.db.database_clock import read_database_time
+from gateway.db.sessions import keep_session
 from gateway.db.statement import WriteStatement, execute_sql
 from gateway.models import Merchant, Payment
 from gateway.payments.follow_ups import load_chain
@@ -81,12 +82,13 @@ def book_record(record: SettlementRecord, by: audit_log.Actor, *, allow_duplicat
     ``allow_duplicate``: book it even if another line was about the same chargeback: a clerk has checked. Also None for
     one whose link a clerk has undone meanwhile; none is undone while its chargeback is entered.
     """
-    execute_sql(f"SELECT pg_advisory_lock({_RECORD_KEY})", {"record": record.id})
-    try:
-        match = Match.objects.filter(record=record, chosen=True, undone_at=None).first()
-        made = _book_matched_record(record, match, by, allow_duplicate) if match is not None else None
-    finally:
-        execute_sql(f"SELECT pg_advisory_unlock({_RECORD_KEY})", {"record": record.id})
+    with keep_session():
+        execute_sql(f"SELECT pg_advisory_lock({_RECORD_KEY})", {"record": record.id})
+        try:
+            match = Match.objects.filter(record=record, chosen=True, undone_at=None).first()
+            made = _book_matched_record(record, match, by, allow_duplicate) if match is not None else None
+        finally:
+            execute_sql(f"SELECT pg_advisory_unlock({_RECORD_KEY})", {"record": record.id})
     if match is not None and made is not None:
         _retry_waiting_records(match, by)
     return made

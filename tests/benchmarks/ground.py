@@ -86,7 +86,6 @@ class Ground:
     """A folder, a PostgreSQL in it, and everything started on it; all gone at the end."""
 
     var: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="tollhouse-bench-")))
-    max_connections: int = 100
     settings: dict[str, str] = field(default_factory=dict)
     _postgres: Postgres = field(init=False)
     _running: list[Any] = field(default_factory=list)
@@ -109,20 +108,20 @@ class Ground:
         shutil.rmtree(self.var, ignore_errors=True)
 
     def _start(self) -> None:
-        # The launcher's server takes 100 connections; more in flight than that need more, and so does a user of it.
+        # The launcher sets it by what the programs may open.
         before = launcher.POSTGRES_SETTINGS
-        chosen = {**dict(before), "max_connections": str(self.max_connections), **self.settings}
+        chosen = {**dict(before), "max_connections": "100", **self.settings}
         launcher.POSTGRES_SETTINGS = tuple(chosen.items())  # type: ignore[assignment]
         try:
             self._postgres.start()
         finally:
             launcher.POSTGRES_SETTINGS = before
 
-    def restart(self, *, max_connections: int = 100, **settings: str) -> None:
+    def restart(self, **settings: str) -> None:
         """Start PostgreSQL anew with other settings; the sites are stopped before."""
         self.stop_sites()
         self._postgres.stop()
-        self.max_connections, self.settings = max_connections, settings
+        self.settings = settings
         self._start()
 
     @property

@@ -15,13 +15,13 @@ from tests.benchmarks.saturation import Numbers, figure
 from tests.benchmarks.targets import Figure, Gap
 from tests.support.ports import free_port
 
-IN_FLIGHT: Final = 200
+IN_FLIGHT: Final = 600
 THINKS_S: Final = 2.0
 LONG_S: Final = 4.0
 """Long enough that all that came before the thinking is over for sure, also on a busy machine."""
-THREADS: Final = 192
-"""Of each of two web workers."""
-WAITING: Final = 160
+THREADS: Final = 512
+"""Of each of two web workers. They share the sessions of the database that the default has."""
+WAITING: Final = 448
 """Of these, how many may wait for one account (docs/routing.md): connections spread over the workers by chance, so each
 gets room for more than half of the crowd; the others are left to whoever is not slow."""
 OTHERS_RATE: Final = 50.0
@@ -41,8 +41,6 @@ def measure(ground: Ground, options: Options) -> tuple[list[Figure | Gap], dict[
     except ImportError as missing:
         why = f"no stub acquirer yet ({missing.name})"
         return [Gap(target=name, why=why) for name in ("P4.thinks", "P5.flight", "P5.harm", "P5.acquirer")], {}
-    # Every thread keeps a database connection.
-    ground.restart(max_connections=2 * THREADS + 50)
     shop = ground.prepare_product("waiting")
     _open_accounts(ground, shop)
     ports = {name: free_port() for name in ("slow", "second")}
@@ -71,6 +69,7 @@ def measure(ground: Ground, options: Options) -> tuple[list[Figure | Gap], dict[
     control.steer(delay_ms=int(LONG_S * 1000))
     thinks = _open_while_thinking(ground, site.port, slow, numbers)
     control.steer(delay_ms=0)
+    sessions = _sessions(ground)
     most = load.closed(site.port, slow, seconds=2, first=numbers.take(), connections=16).result().rate
     seconds = max(options.seconds, 3 * THINKS_S)
     # One fifth more than the goal, since they come at random; alone, as many come to the same acquirer, which answers
@@ -88,14 +87,20 @@ def measure(ground: Ground, options: Options) -> tuple[list[Figure | Gap], dict[
         ):
             control.steer(delay_ms=int(thinks_s * 1000))
             crowd = load.opened(
-                site.port, slow, seconds=seconds, first=numbers.take(), rate=rate, connections=THREADS * 2 - 60
+                site.port,
+                slow,
+                seconds=seconds,
+                first=numbers.take(),
+                rate=rate,
+                connections=IN_FLIGHT + IN_FLIGHT // 3,
             )
             time.sleep(THINKS_S / 4)
             measured = load.opened(
                 site.port, make, seconds=seconds - THINKS_S, first=numbers.take(), rate=OTHERS_RATE, connections=32
             )
             if name == "beside":
-                found["in_flight"] = _in_flight(ground, seconds - THINKS_S)
+                found["in_flight"], most_sessions = _in_flight(ground, seconds - THINKS_S)
+                sessions = max(sessions, most_sessions)
             result, others = measured.result(), crowd.result()
             found |= {
                 f"{name}_p50_ms": result.percentile_ms(0.5),
@@ -112,7 +117,7 @@ def measure(ground: Ground, options: Options) -> tuple[list[Figure | Gap], dict[
     flight = figure(
         "P5.flight",
         [one["in_flight"] for one in rounds],
-        f"{WAITING} of {THREADS} threads in each of 2 workers; {refused} refused",
+        f"{WAITING} of {THREADS} threads in each of 2 workers; {refused} refused; at most {sessions:.0f} sessions",
     )
     raw = {"waiting": rounds, "waiting_most": most, "waiting_refused": refused}
     if wanted > BUSY * most:
@@ -180,9 +185,20 @@ def _open_while_thinking(ground: Ground, port: int, slow: traffic.Make, numbers:
     return float(row[0])
 
 
-def _in_flight(ground: Ground, seconds: float) -> float:
-    """Payments that were begun and wait for the acquirer: the median of looks, once it is as full as it gets."""
-    looks = []
+def _sessions(ground: Ground) -> float:
+    """Sessions of the web server and whoever else asks the database."""
+    with ground.connect("postgres") as watch:
+        row = watch.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = 'waiting' AND backend_type = 'client backend'"
+        ).fetchone()
+    assert row is not None
+    return float(row[0])
+
+
+def _in_flight(ground: Ground, seconds: float) -> tuple[float, float]:
+    """Payments that were begun and wait for the acquirer: the median of looks, once it is as full as it gets; and the
+    most sessions of the database that were seen."""
+    looks, sessions = [], 0.0
     end = time.monotonic() + seconds
     time.sleep(THINKS_S)
     with ground.connect("waiting") as watch:
@@ -190,5 +206,6 @@ def _in_flight(ground: Ground, seconds: float) -> float:
             row = watch.execute("SELECT count(*) FROM gateway_payment WHERE status = 'STARTED'").fetchone()
             assert row is not None
             looks.append(float(row[0]))
+            sessions = max(sessions, _sessions(ground))
             time.sleep(0.3)
-    return statistics.median(looks)
+    return statistics.median(looks), sessions

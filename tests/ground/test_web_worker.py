@@ -349,7 +349,7 @@ def test_items_that_no_thread_waits_for_are_taken_in_their_order() -> None:
 
 
 def test_one_request_after_the_other_is_answered_by_one_thread() -> None:
-    pool = RequestThreadPool(4)
+    pool = RequestThreadPool(4, 2)
     everybody = threading.Barrier(5)
     busy = [pool.submit(everybody.wait, PATIENCE_S) for _ in range(4)]
     everybody.wait(PATIENCE_S)

@@ -81,7 +81,7 @@ class Run:
         load = Load(
             self.stack.folder, shop=shop, seed=self.seed, clients=CLIENTS, shops=SHOPS, left_out=shoppers.CLOCK_MOVED
         )
-        errands = Errands(self.stack, shop, self.seed)
+        errands = Errands(self.stack, shop, self.seed, self.rate / RATE)
         duties = [duty(self.stack, shop, self.seed) for duty in (ResultCalls, Webhooks, Jobs)]
         say(f"seed {self.seed}; the product runs on port {self.stack.port}; samples go to {self.output}")
         self.write(kind="begin", at=time.time(), seed=self.seed, rate=self.rate, every_s=every_s, minutes=minutes)
@@ -213,7 +213,9 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=MINUTES, help=f"of load, {MINUTES:g} unless told")
-    parser.add_argument("--rate", type=float, default=RATE, help=f"payments a second, {RATE:g} unless told")
+    parser.add_argument(
+        "--rate", type=float, default=RATE, help=f"payments a second, {RATE:g} unless told; the rest follows"
+    )
     parser.add_argument("--every", type=float, default=EVERY, help=f"seconds from sample to sample, {EVERY:g}")
     parser.add_argument("--seed", type=int, default=None, help="of the load; printed by each run")
     parser.add_argument("--keep", action="store_true", help="keep the folder of the run")

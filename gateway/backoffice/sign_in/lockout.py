@@ -24,6 +24,7 @@ from django.http import HttpRequest
 
 from gateway.core import clock
 from gateway.core.client_address import network_of, resolve_client_ip
+from gateway.db.sessions import keep_session
 from gateway.db.statement import execute_sql
 from gateway.models import SignIn
 
@@ -162,9 +163,10 @@ def _hold_attempt_lock(request: HttpRequest, credentials: Mapping[str, Any]) -> 
     name, near = _normalize_name(credentials), resolve_attempt_address(request)
     counted = f"{name}\n{near}" if _is_known_address(name, near) else name
     lock = int.from_bytes(bytes.fromhex(_digest(counted))[:8], signed=True)
-    if not execute_sql("SELECT pg_try_advisory_lock(%(lock)s)", {"lock": lock})[0][0]:
-        raise SignInLockedError(until=None)
-    try:
-        yield
-    finally:
-        execute_sql("SELECT pg_advisory_unlock(%(lock)s)", {"lock": lock})
+    with keep_session():
+        if not execute_sql("SELECT pg_try_advisory_lock(%(lock)s)", {"lock": lock})[0][0]:
+            raise SignInLockedError(until=None)
+        try:
+            yield
+        finally:
+            execute_sql("SELECT pg_advisory_unlock(%(lock)s)", {"lock": lock})

@@ -398,7 +398,7 @@ def test_limits_of_time_that_do_not_nest_are_refused_at_the_start(monkeypatch: p
 @pytest.mark.parametrize(
     "given, found",
     [
-        ({}, "4"),
+        ({}, "32"),
         ({"GATEWAY_WEB_THREADS": "200"}, "100"),
         ({"GATEWAY_WEB_THREADS": "1"}, "1"),
         ({"GATEWAY_ACQUIRER_MAX_IN_FLIGHT": "6"}, "6"),
@@ -414,7 +414,7 @@ def test_one_account_gets_half_of_a_web_processs_threads(given: dict[str, str], 
 
 
 @pytest.mark.parametrize(
-    "most, threads, warns", [("", "", False), ("8", "", True), ("7", "", False), ("8", "16", False)]
+    "most, threads, warns", [("", "", False), ("64", "", True), ("63", "", False), ("64", "128", False)]
 )
 def test_an_account_that_may_hold_every_thread_is_warned_of(
     monkeypatch: pytest.MonkeyPatch, most: str, threads: str, warns: bool

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import timedelta
@@ -32,6 +33,7 @@ from gateway.connectors.port import (
 from gateway.connectors.simulator.connector import SimulatorConnector
 from gateway.connectors.stub.connector import STUB
 from gateway.core import clock
+from gateway.db import sessions
 from gateway.models import AcquirerExchange, Notification, OpenPayment, Payment, PaymentEvent, Status
 from gateway.payments import late_outcomes, outcomes, process, recovery, step_up, store
 from gateway.payments.states import LifecycleEvent
@@ -539,6 +541,42 @@ def test_no_transaction_is_open_while_the_acquirer_thinks(shop: Shop, acquirer: 
         assert others
         assert {state for state, _ in others} == {"idle"}
         assert paying.result().status == Status.APPROVED
+
+
+def test_payments_that_wait_for_their_acquirer_need_no_session_each(
+    shop: Shop, acquirer: StubProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Decision 0161; goals, P5: as in a web process, whose threads share their sessions."""
+    monkeypatch.setattr(sessions, "_pools", {})
+    pool = ThreadPoolExecutor(12, initializer=sessions.share_sessions, initargs=(2,))
+    with override_settings(GATEWAY_ACQUIRER_TIMEOUT_S=60), pool:
+        pay(shop)
+        acquirer.control.steer(delay_ms=4_000)
+
+        def run() -> Payment:
+            try:
+                return pay(shop)
+            finally:
+                sessions.give_back_sessions()
+
+        paying = [pool.submit(run) for _ in range(12)]
+        until = time.monotonic() + 60
+        while len(acquirer.entries(kind="submit")) < 13:
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
+                "AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+            )
+            others = cursor.fetchone()[0]
+        assert not any(one.done() for one in paying)
+        assert Payment.objects.filter(status=Status.STARTED).count() == 12
+        assert 1 <= others <= 2
+        assert {one.result().status for one in paying} == {Status.APPROVED}
+    for one in sessions._pools.values():
+        one.close_idle()
+        assert one.open == 0
 
 
 def test_a_payment_whose_connector_is_gone_stays_in_doubt(shop: Shop, acquirer: StubProcess) -> None:

@@ -1,0 +1,67 @@
+"""Django's connection to PostgreSQL, for the setting ``ENGINE``; Django asks for this module and this name.
+
+In a thread that shares sessions (gateway.db.sessions) a connection is opened only where no session is idle.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.backends.postgresql import base
+from psycopg.pq import TransactionStatus
+
+from gateway.db.sessions import IdleSession, SessionPool, find_pool, is_too_old
+
+
+class DatabaseWrapper(base.DatabaseWrapper):
+    """Django's, which takes a session of its process and gives it back."""
+
+    _pool: SessionPool | None = None
+    """Where the present session is counted; None: nowhere."""
+
+    def connect(self) -> None:
+        """Take an idle session, or open one."""
+        pool = find_pool(self.alias)
+        if pool is None:
+            super().connect()
+            return
+        found = pool.take()
+        if found is not None:
+            self._use(found, pool)
+            return
+        try:
+            super().connect()
+        except BaseException:
+            if self.connection is None:
+                pool.forget()
+            else:
+                self._pool = pool  # counted until it is closed
+            raise
+        self._pool = pool
+
+    def _use(self, session: IdleSession, pool: SessionPool) -> None:
+        """What Django sets at a new connection; the session's own state is that of one which was just opened."""
+        self.in_atomic_block, self.needs_rollback = False, False
+        self.savepoint_ids, self.atomic_blocks, self.run_on_commit = [], [], []
+        self.closed_in_transaction, self.errors_occurred, self.health_check_done = False, False, True
+        self.autocommit = True
+        self.close_at, self.connection, self._pool = session.close_at, session.line, pool
+
+    def give_back(self) -> None:
+        """Let another thread have the session, unless it is in a transaction or something went wrong in it: then the
+        end of the request decides."""
+        line, pool = self.connection, self._pool
+        if pool is None or line is None or self.in_atomic_block or self.errors_occurred or not self.autocommit:
+            return
+        if line.pgconn.transaction_status != TransactionStatus.IDLE:
+            return
+        self.connection, self._pool = None, None
+        pool.give(IdleSession(line, self.close_at))
+
+    def _close(self) -> Any:
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.forget()
+            if not is_too_old(self.close_at):
+                pool.close_idle()  # it was closed for a fault, which the others may share: a server that went away
+        return super()._close()  # type: ignore[misc]  # the stubs do not have it

@@ -1,0 +1,274 @@
+"""Threads share sessions of PostgreSQL: who has one, who waits, what happens to one that broke. Decision 0161."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from django.db import OperationalError, connection, connections, transaction
+
+from gateway.db import sessions
+from gateway.db.sessions import SessionPool, give_back_sessions, keep_session, share_sessions
+from gateway.db.statement import execute_sql
+
+pytestmark = pytest.mark.django_db(transaction=True)
+ROOT = Path(__file__).parents[2]
+PATIENCE_S = 30.0
+
+
+class Shop:
+    """Threads that share two sessions, and each of which does what it is told."""
+
+    def __init__(self) -> None:
+        self._threads: list[ThreadPoolExecutor] = []
+
+    def thread(self, most: int = 2) -> Callable[[Callable[[], Any]], Any]:
+        """A new thread; call it with what is to be done there."""
+        one = ThreadPoolExecutor(1, initializer=share_sessions, initargs=(most,))
+        self._threads.append(one)
+        return lambda do: one.submit(do).result(PATIENCE_S)
+
+    def end(self) -> None:
+        for one in self._threads:
+            one.submit(lambda: connection.close()).result(PATIENCE_S)
+            one.shutdown()
+
+
+@pytest.fixture
+def shop(monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
+    monkeypatch.setattr(sessions, "_pools", {})
+    found = Shop()
+    yield found
+    found.end()
+    pool().close_idle()
+    assert pool().open == 0
+
+
+def pool() -> SessionPool:
+    return sessions._pools.setdefault("default", SessionPool(2))
+
+
+def pid() -> int:
+    """The session's number at PostgreSQL."""
+    number: int = execute_sql("SELECT pg_backend_pid()", [])[0][0]
+    return number
+
+
+def pid_and_give_back() -> int:
+    number = pid()
+    give_back_sessions()
+    return number
+
+
+def test_a_thread_takes_the_session_that_came_back_last(shop: Shop) -> None:
+    first, second, third = (shop.thread() for _ in range(3))
+    one, two = first(pid), second(pid)
+    assert one != two
+    first(give_back_sessions)
+    second(give_back_sessions)
+    assert third(pid_and_give_back) == two
+    assert first(pid) == two
+    assert third(pid) == one
+    assert pool().open == 2
+
+
+def test_no_more_sessions_are_open_than_the_threads_share(shop: Shop) -> None:
+    threads = [shop.thread() for _ in range(8)]
+    assert len({thread(pid_and_give_back) for thread in threads for _ in range(3)}) == 1
+    together = [ThreadPoolExecutor(1, initializer=share_sessions, initargs=(2,)) for _ in range(8)]
+
+    def work() -> set[int]:
+        found = set()
+        for _ in range(20):
+            found.add(pid())
+            give_back_sessions()
+        return found
+
+    seen = set().union(*(one.result(PATIENCE_S) for one in [each.submit(work) for each in together]))
+    for each in together:
+        each.shutdown()
+    assert len(seen) <= 2
+    assert pool().open <= 2
+
+
+def test_who_finds_none_waits_until_one_comes_back(shop: Shop) -> None:
+    first, second = shop.thread(1), shop.thread(1)
+    own = first(pid)
+    waiting: list[int] = []
+    other = threading.Thread(target=lambda: waiting.append(second(pid_and_give_back)))
+    other.start()
+    time.sleep(0.2)
+    assert waiting == []
+    first(give_back_sessions)
+    other.join(PATIENCE_S)
+    assert waiting == [own]
+
+
+def test_who_waits_in_vain_opens_one_more(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What holds a session and hangs must not stop a process for good."""
+    monkeypatch.setattr(sessions, "TAKE_PATIENCE_S", 0.05)
+    first, second = shop.thread(1), shop.thread(1)
+    assert first(pid) != second(pid)
+    assert pool().open == 2
+
+
+def test_other_threads_keep_their_own(shop: Shop) -> None:
+    thread = shop.thread()
+    own = pid()
+    give_back_sessions()
+    assert connection.connection is not None
+    assert pid() == own
+    assert thread(pid_and_give_back) != own
+    assert pool().open == 1
+
+
+def test_a_session_in_a_transaction_is_not_given_back(shop: Shop) -> None:
+    def within() -> bool:
+        with transaction.atomic():
+            before = pid()
+            give_back_sessions()
+            return connection.connection is not None and pid() == before
+
+    thread = shop.thread()
+    assert thread(within)
+    thread(give_back_sessions)
+    assert thread(lambda: connection.connection) is None
+
+
+def test_a_session_with_a_lock_of_its_own_is_kept(shop: Shop) -> None:
+    def within() -> tuple[bool, bool]:
+        with keep_session():
+            execute_sql("SELECT pg_advisory_lock(7, 7)", [])
+            with keep_session():
+                pass
+            give_back_sessions()
+            held = connection.connection is not None
+            return held, execute_sql("SELECT pg_advisory_unlock(7, 7)", [])[0][0]
+
+    thread = shop.thread()
+    assert thread(within) == (True, True)
+    thread(give_back_sessions)
+    assert thread(lambda: connection.connection) is None
+
+
+def test_what_outlives_its_transaction_is_used_in_a_kept_session() -> None:
+    """A lock of a session that was given back would be somebody else's."""
+    held = re.compile(r"pg_(?:try_)?advisory_lock(?:_shared)?\b")
+    files = [path for app in ("gateway", "checkout", "reporting", "chargebacks") for path in (ROOT / app).rglob("*.py")]
+    found = [path for path in files if held.search(path.read_text())]
+    assert len(found) >= 6
+    assert [path for path in found if "with keep_session():" not in path.read_text()] == []
+
+
+def test_a_broken_session_takes_the_idle_ones_with_it(shop: Shop, django_db_blocker: Any) -> None:
+    """After a restart of the server all are broken: the second try must not find the next broken one."""
+    first, second = shop.thread(), shop.thread()
+    ended = [first(pid), second(pid)]
+    first(give_back_sessions)
+    for number in ended:
+        execute_sql("SELECT pg_terminate_backend(%s::int)", [number])
+
+    def fail_and_try_again() -> int:
+        with pytest.raises(OperationalError):
+            pid()
+        connection.close()
+        return pid()
+
+    assert second(fail_and_try_again) not in ended
+    assert pool().open == 1
+    assert first(pid) not in ended
+
+
+def test_a_fault_of_its_session_is_looked_at_as_the_request_ends(shop: Shop) -> None:
+    """As before: what failed stays with its thread, and Django closes it where it is not usable."""
+    thread = shop.thread()
+    number = thread(pid)
+    execute_sql("SELECT pg_terminate_backend(%s::int)", [number])
+
+    def fail() -> bool:
+        with pytest.raises(OperationalError):
+            pid()
+        give_back_sessions()
+        kept = connection.connection is not None
+        connection.close_if_unusable_or_obsolete()
+        give_back_sessions()
+        return kept
+
+    assert thread(fail)
+    assert pool().open == 0
+    assert thread(pid) != number
+
+
+def test_a_session_that_is_too_old_is_closed_alone(shop: Shop) -> None:
+    first, second = shop.thread(), shop.thread()
+    old, young = first(pid), second(pid)
+    second(give_back_sessions)
+
+    def grow_old() -> None:
+        connection.close_at = time.monotonic() - 1
+        connection.close_if_unusable_or_obsolete()
+        give_back_sessions()
+
+    first(grow_old)
+    assert pool().open == 1
+    assert first(pid_and_give_back) == young
+    assert young != old
+
+
+def test_the_time_of_a_session_goes_with_it(shop: Shop) -> None:
+    first, second = shop.thread(1), shop.thread(1)
+    first(pid)
+    first(lambda: setattr(connection, "close_at", 12.5))
+    first(give_back_sessions)
+    second(pid)
+    assert second(lambda: connection.close_at) == 12.5
+
+
+def test_one_that_cannot_be_opened_is_not_counted(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise psycopg.OperationalError("too many clients")
+
+    thread = shop.thread(1)
+    with monkeypatch.context() as patched:
+        patched.setattr(psycopg, "connect", refuse)
+        for _ in range(3):
+            with pytest.raises(OperationalError):
+                thread(pid)
+    assert pool().open == 0
+    assert thread(pid)
+
+
+def test_prepared_statements_go_with_their_session(shop: Shop) -> None:
+    threads = [shop.thread(1) for _ in range(3)]
+
+    def ask() -> tuple[int, int]:
+        asked = execute_sql("SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%%shared %%'", [])[0][0]
+        execute_sql("SELECT 'shared ' || %s::int", [1])
+        give_back_sessions()
+        return connections.settings["default"]["CONN_MAX_AGE"], asked
+
+    found = [thread(ask)[1] for thread in threads]
+    assert found == [1, 2, 2]
+
+
+def test_work_of_django_itself_takes_a_session_too(shop: Shop) -> None:
+    """The ORM, a cursor and a transaction."""
+
+    def work() -> list[Any]:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+            found = cursor.fetchone()
+        give_back_sessions()
+        return [found, connection.connection]
+
+    thread = shop.thread(1)
+    assert thread(work) == [(1,), None]
+    assert thread(work) == [(1,), None]
+    assert pool().open == 1
