@@ -61,6 +61,8 @@ _THROWN: Final = bytearray(THROWN_AT_ONCE)
 SWITCH_INTERVAL_S: Final = 0.0005
 """How long a thread keeps the interpreter while others wait for it; Python's own 5 ms are longer than a payment works.
 Source: docs/decisions/0160."""
+RETURN_PATIENCE_S: Final = 5.0
+"""How long a request that has waited for an acquirer waits for its turn to work, before it goes on beyond the bound."""
 MAX_BOOT_S: Final = 600.0
 """How long a worker may take to load its sources: a cold disk is not a hang, which --timeout is there to detect."""
 
@@ -88,6 +90,7 @@ class TimedSocket:
                 return found
 
     def _wait(self) -> None:
+        _pause_work()
         left = self._until - time.monotonic()
         coming = select.poll()
         coming.register(self._line, select.POLLIN)
@@ -118,46 +121,119 @@ class BoundedRequest(Request):  # type: ignore[misc]
         return False
 
 
-class LastWaiterQueue:
-    """A queue that gives each item to the thread that began to wait last; with ThreadPoolExecutor's methods of one."""
+class RequestQueue:
+    """Requests that wait for a thread, and how many threads work: the queue of a ThreadPoolExecutor, and the gate of
+    gateway.db.sessions.
 
-    def __init__(self) -> None:
+    An item goes to the thread that began to wait last. ``most``: so many threads work at a time; one that waits for an
+    acquirer has left, and enters again before it goes on, ahead of all items. None is no work: it ends a thread.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
         self._lock = threading.Lock()
         self._items: deque[Any] = deque()
-        self._waiting: list[SimpleQueue[Any]] = []
+        self._idle: list[SimpleQueue[Any]] = []
+        self._returning: deque[SimpleQueue[None]] = deque()
+        self._working = 0
+        self._here = threading.local()
+        self.needs_thread = True
+        """Whether, when the last item came, more items waited than threads."""
 
     def put(self, item: Any) -> None:
         """Add an item, or hand it over at once."""
         with self._lock:
-            if not self._waiting:
+            if not self._idle or (item is not None and self._working >= self._most):
                 self._items.append(item)
+                self.needs_thread = len(self._items) > len(self._idle)
                 return
-            waiter = self._waiting.pop()
-        waiter.put(item)
+            self.needs_thread = False
+            self._working += item is not None
+            self._idle.pop().put(item)
 
     def get(self, block: bool = True) -> Any:
-        """The oldest item; ``block``: wait for one. Raises queue.Empty."""
+        """The oldest item, once this thread may work on it; ``block``: wait for one. Raises queue.Empty."""
         with self._lock:
-            if self._items:
-                return self._items.popleft()
+            self._stop_work()
+            if self._items and (self._items[0] is None or self._working < self._most):
+                item = self._items.popleft()
+                self._working += item is not None
+                self._here.works = item is not None
+                return item
             if not block:
                 raise Empty
             own: SimpleQueue[Any] = SimpleQueue()
-            self._waiting.append(own)
-        return own.get()
+            self._idle.append(own)
+        item = own.get()
+        self._here.works = item is not None
+        return item
 
     def get_nowait(self) -> Any:
         """The oldest item. Raises queue.Empty."""
         return self.get(block=False)
 
+    def enter(self) -> None:
+        """Wait until this thread may work again. After RETURN_PATIENCE_S it goes on all the same: something hangs."""
+        if getattr(self._here, "works", False):
+            return
+        with self._lock:
+            own: SimpleQueue[None] | None = None
+            if self._working < self._most:
+                self._working += 1
+            else:
+                own = SimpleQueue()
+                self._returning.append(own)
+        if own is not None:
+            try:
+                own.get(timeout=RETURN_PATIENCE_S)
+            except Empty:
+                with self._lock:
+                    if own in self._returning:  # else it was let in just now
+                        self._returning.remove(own)
+                        self._working += 1
+        self._here.works = True
+
+    def leave(self) -> None:
+        """This thread waits for somebody else: the next one may work."""
+        with self._lock:
+            self._stop_work()
+            if self._working < self._most and self._items and self._items[0] is not None and self._idle:
+                self._working += 1
+                self._idle.pop().put(self._items.popleft())
+
+    def _stop_work(self) -> None:
+        """This thread no longer works; who comes back from a wait is first to take its place."""
+        if getattr(self._here, "works", False):
+            self._here.works = False
+            self._working -= 1
+        if self._returning and self._working < self._most:
+            self._working += 1
+            self._returning.popleft().put(None)
+
+
+class _IdleThreads:
+    """In place of the standard library's count of idle threads, which a queue that holds items back would mislead."""
+
+    def __init__(self, queue: RequestQueue) -> None:
+        self._queue = queue
+
+    def acquire(self, timeout: float | None = None) -> bool:
+        """Whether the item that was just put needs no further thread."""
+        return not self._queue.needs_thread
+
+    def release(self) -> None:
+        """A thread is idle: the queue knows."""
+
 
 class RequestThreadPool(ThreadPoolExecutor):
     """Threads for requests: the one that became idle last gets the next request, and finds the caches of its processor
-    warm. ``sessions``: what they share of each database (gateway.db.sessions)."""
+    warm. ``working``: so many work at a time, and share as many sessions of the database (gateway.db.sessions)."""
 
-    def __init__(self, threads: int, sessions: int) -> None:
-        super().__init__(max_workers=threads, initializer=_share_sessions, initargs=(sessions,))
-        self._work_queue = LastWaiterQueue()  # type: ignore[assignment]  # it has the methods that the pool calls
+    def __init__(self, threads: int, working: int) -> None:
+        queue = RequestQueue(working)
+        super().__init__(max_workers=threads, initializer=_share_sessions, initargs=(queue,))
+        self._work_queue = queue  # type: ignore[assignment]  # it has the methods that the pool calls
+        self._idle_semaphore = _IdleThreads(queue)  # type: ignore[assignment]
 
 
 class Worker(ThreadWorker):  # type: ignore[misc]
@@ -246,17 +322,23 @@ class Worker(ThreadWorker):  # type: ignore[misc]
             self.log.debug("The client closed the connection.")
 
 
-def _share_sessions(most: int) -> None:
+def _share_sessions(queue: RequestQueue) -> None:
     # The worker's module is loaded before Django is.
     from gateway.db.sessions import share_sessions
 
-    share_sessions(most)
+    share_sessions(queue)
 
 
 def _give_back_sessions() -> None:
     from gateway.db.sessions import give_back_sessions
 
     give_back_sessions()
+
+
+def _pause_work() -> None:
+    from gateway.db.sessions import pause_work
+
+    pause_work()
 
 
 def _announce_close(application: Any) -> Callable[[dict[str, Any], Any], Any]:

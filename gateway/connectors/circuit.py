@@ -44,7 +44,6 @@ from gateway.connectors.port import (
 )
 from gateway.core import clock
 from gateway.core.masking import mask_text
-from gateway.db.sessions import give_back_sessions
 from gateway.models import BreakerChange
 
 ACQUIRER_UNREACHABLE: Final = "900.100.600"
@@ -158,7 +157,6 @@ class GuardedConnector:
         began = time.monotonic()
         try:
             request.check_in_time()
-            give_back_sessions()
             reply = self.inner.submit(request)
             judged = not reply.not_sent
             moved = None

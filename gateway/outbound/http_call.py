@@ -14,7 +14,7 @@ from typing import Any, Final
 from urllib3.exceptions import HTTPError, ReadTimeoutError, SSLError
 
 from gateway.core.secret import Secret, SecretBytes
-from gateway.db.sessions import give_back_sessions
+from gateway.db.sessions import pause_work
 from gateway.outbound.address_guard import AddressUnreachableError, CallTarget, ForbiddenAddressError, parse_target
 from gateway.outbound.connections import ConnectionPool, OutboundConnection
 
@@ -99,7 +99,7 @@ def call_url(
         max_bytes=max_bytes,
         timeout_s=timeout_s,
     )
-    give_back_sessions()
+    pause_work()
     try:
         return call.run(url if isinstance(url, CallTarget) else parse_target(url), lines or ConnectionPool(most=0))
     except tuple(_FAILURES) as fault:

@@ -14,8 +14,10 @@ import psycopg
 import pytest
 from django.db import OperationalError, connection, connections, transaction
 
+from config import web_worker
+from config.web_worker import RequestQueue
 from gateway.db import sessions
-from gateway.db.sessions import SessionPool, give_back_sessions, keep_session, share_sessions
+from gateway.db.sessions import SessionPool, give_back_sessions, keep_session, pause_work, share_sessions
 from gateway.db.statement import execute_sql
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -24,14 +26,15 @@ PATIENCE_S = 30.0
 
 
 class Shop:
-    """Threads that share two sessions, and each of which does what it is told."""
+    """Threads that share sessions, each of which does what it is told. Two work at a time, unless told otherwise."""
 
     def __init__(self) -> None:
         self._threads: list[ThreadPoolExecutor] = []
+        self.gate = RequestQueue(2)
 
-    def thread(self, most: int = 2) -> Callable[[Callable[[], Any]], Any]:
+    def thread(self) -> Callable[[Callable[[], Any]], Any]:
         """A new thread; call it with what is to be done there."""
-        one = ThreadPoolExecutor(1, initializer=share_sessions, initargs=(most,))
+        one = ThreadPoolExecutor(1, initializer=share_sessions, initargs=(self.gate,))
         self._threads.append(one)
         return lambda do: one.submit(do).result(PATIENCE_S)
 
@@ -52,7 +55,7 @@ def shop(monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
 
 
 def pool() -> SessionPool:
-    return sessions._pools.setdefault("default", SessionPool(2))
+    return sessions._pools.setdefault("default", SessionPool())
 
 
 def pid() -> int:
@@ -61,9 +64,9 @@ def pid() -> int:
     return number
 
 
-def pid_and_give_back() -> int:
+def pid_and_pause() -> int:
     number = pid()
-    give_back_sessions()
+    pause_work()
     return number
 
 
@@ -71,9 +74,9 @@ def test_a_thread_takes_the_session_that_came_back_last(shop: Shop) -> None:
     first, second, third = (shop.thread() for _ in range(3))
     one, two = first(pid), second(pid)
     assert one != two
-    first(give_back_sessions)
-    second(give_back_sessions)
-    assert third(pid_and_give_back) == two
+    first(pause_work)
+    second(pause_work)
+    assert third(pid_and_pause) == two
     assert first(pid) == two
     assert third(pid) == one
     assert pool().open == 2
@@ -81,14 +84,14 @@ def test_a_thread_takes_the_session_that_came_back_last(shop: Shop) -> None:
 
 def test_no_more_sessions_are_open_than_the_threads_share(shop: Shop) -> None:
     threads = [shop.thread() for _ in range(8)]
-    assert len({thread(pid_and_give_back) for thread in threads for _ in range(3)}) == 1
-    together = [ThreadPoolExecutor(1, initializer=share_sessions, initargs=(2,)) for _ in range(8)]
+    assert len({thread(pid_and_pause) for thread in threads for _ in range(3)}) == 1
+    together = [ThreadPoolExecutor(1, initializer=share_sessions, initargs=(shop.gate,)) for _ in range(8)]
 
     def work() -> set[int]:
         found = set()
         for _ in range(20):
             found.add(pid())
-            give_back_sessions()
+            pause_work()
         return found
 
     seen = set().union(*(one.result(PATIENCE_S) for one in [each.submit(work) for each in together]))
@@ -98,23 +101,25 @@ def test_no_more_sessions_are_open_than_the_threads_share(shop: Shop) -> None:
     assert pool().open <= 2
 
 
-def test_who_finds_none_waits_until_one_comes_back(shop: Shop) -> None:
-    first, second = shop.thread(1), shop.thread(1)
+def test_who_may_not_work_waits_for_his_turn(shop: Shop) -> None:
+    shop.gate = RequestQueue(1)
+    first, second = shop.thread(), shop.thread()
     own = first(pid)
     waiting: list[int] = []
-    other = threading.Thread(target=lambda: waiting.append(second(pid_and_give_back)))
+    other = threading.Thread(target=lambda: waiting.append(second(pid_and_pause)))
     other.start()
     time.sleep(0.2)
     assert waiting == []
-    first(give_back_sessions)
+    first(pause_work)
     other.join(PATIENCE_S)
     assert waiting == [own]
 
 
 def test_who_waits_in_vain_opens_one_more(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """What holds a session and hangs must not stop a process for good."""
-    monkeypatch.setattr(sessions, "TAKE_PATIENCE_S", 0.05)
-    first, second = shop.thread(1), shop.thread(1)
+    monkeypatch.setattr(web_worker, "RETURN_PATIENCE_S", 0.05)
+    shop.gate = RequestQueue(1)
+    first, second = shop.thread(), shop.thread()
     assert first(pid) != second(pid)
     assert pool().open == 2
 
@@ -125,7 +130,7 @@ def test_other_threads_keep_their_own(shop: Shop) -> None:
     give_back_sessions()
     assert connection.connection is not None
     assert pid() == own
-    assert thread(pid_and_give_back) != own
+    assert thread(pid_and_pause) != own
     assert pool().open == 1
 
 
@@ -138,7 +143,7 @@ def test_a_session_in_a_transaction_is_not_given_back(shop: Shop) -> None:
 
     thread = shop.thread()
     assert thread(within)
-    thread(give_back_sessions)
+    thread(pause_work)
     assert thread(lambda: connection.connection) is None
 
 
@@ -154,7 +159,7 @@ def test_a_session_with_a_lock_of_its_own_is_kept(shop: Shop) -> None:
 
     thread = shop.thread()
     assert thread(within) == (True, True)
-    thread(give_back_sessions)
+    thread(pause_work)
     assert thread(lambda: connection.connection) is None
 
 
@@ -171,7 +176,7 @@ def test_a_broken_session_takes_the_idle_ones_with_it(shop: Shop, django_db_bloc
     """After a restart of the server all are broken: the second try must not find the next broken one."""
     first, second = shop.thread(), shop.thread()
     ended = [first(pid), second(pid)]
-    first(give_back_sessions)
+    first(pause_work)
     for number in ended:
         execute_sql("SELECT pg_terminate_backend(%s::int)", [number])
 
@@ -209,7 +214,7 @@ def test_a_fault_of_its_session_is_looked_at_as_the_request_ends(shop: Shop) -> 
 def test_a_session_that_is_too_old_is_closed_alone(shop: Shop) -> None:
     first, second = shop.thread(), shop.thread()
     old, young = first(pid), second(pid)
-    second(give_back_sessions)
+    second(pause_work)
 
     def grow_old() -> None:
         connection.close_at = time.monotonic() - 1
@@ -218,15 +223,15 @@ def test_a_session_that_is_too_old_is_closed_alone(shop: Shop) -> None:
 
     first(grow_old)
     assert pool().open == 1
-    assert first(pid_and_give_back) == young
+    assert first(pid_and_pause) == young
     assert young != old
 
 
 def test_the_time_of_a_session_goes_with_it(shop: Shop) -> None:
-    first, second = shop.thread(1), shop.thread(1)
+    first, second = shop.thread(), shop.thread()
     first(pid)
     first(lambda: setattr(connection, "close_at", 12.5))
-    first(give_back_sessions)
+    first(pause_work)
     second(pid)
     assert second(lambda: connection.close_at) == 12.5
 
@@ -235,7 +240,7 @@ def test_one_that_cannot_be_opened_is_not_counted(shop: Shop, monkeypatch: pytes
     def refuse(*_: Any, **__: Any) -> Any:
         raise psycopg.OperationalError("too many clients")
 
-    thread = shop.thread(1)
+    thread = shop.thread()
     with monkeypatch.context() as patched:
         patched.setattr(psycopg, "connect", refuse)
         for _ in range(3):
@@ -246,7 +251,7 @@ def test_one_that_cannot_be_opened_is_not_counted(shop: Shop, monkeypatch: pytes
 
 
 def test_prepared_statements_go_with_their_session(shop: Shop) -> None:
-    threads = [shop.thread(1) for _ in range(3)]
+    threads = [shop.thread() for _ in range(3)]
 
     def ask() -> tuple[int, int]:
         asked = execute_sql("SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%%shared %%'", [])[0][0]
@@ -268,7 +273,7 @@ def test_work_of_django_itself_takes_a_session_too(shop: Shop) -> None:
         give_back_sessions()
         return [found, connection.connection]
 
-    thread = shop.thread(1)
+    thread = shop.thread()
     assert thread(work) == [(1,), None]
     assert thread(work) == [(1,), None]
     assert pool().open == 1

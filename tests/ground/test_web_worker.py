@@ -25,7 +25,7 @@ from gunicorn.workers.gthread import ThreadWorker
 
 from config import web_worker
 from config.launcher.programs import WebServer
-from config.web_worker import LastWaiterQueue, RequestThreadPool, TimedSocket
+from config.web_worker import RequestQueue, RequestThreadPool, TimedSocket
 from tests.ground.conftest import ROOT
 from tests.support.ports import free_port
 
@@ -327,12 +327,12 @@ def test_the_headers_of_a_request_have_a_bound_together(server: Server) -> None:
 
 
 def test_the_thread_that_began_to_wait_last_gets_the_next_item() -> None:
-    items, taken = LastWaiterQueue(), deque[tuple[str, object]]()
+    items, taken = RequestQueue(2), deque[tuple[str, object]]()
     threads = {}
     for number, name in enumerate(("first", "second"), 1):
         threads[name] = threading.Thread(target=lambda name=name: taken.append((name, items.get())), daemon=True)
         threads[name].start()
-        _wait_until(lambda number=number: len(items._waiting) == number)
+        _wait_until(lambda number=number: len(items._idle) == number)
     for name in ("second", "first"):
         items.put(f"for the {name}")
         threads[name].join(PATIENCE_S)
@@ -340,7 +340,7 @@ def test_the_thread_that_began_to_wait_last_gets_the_next_item() -> None:
 
 
 def test_items_that_no_thread_waits_for_are_taken_in_their_order() -> None:
-    items = LastWaiterQueue()
+    items = RequestQueue(2)
     for item in ("oldest", "newer", None):
         items.put(item)
     assert [items.get(), items.get_nowait(), items.get()] == ["oldest", "newer", None]
@@ -349,21 +349,147 @@ def test_items_that_no_thread_waits_for_are_taken_in_their_order() -> None:
 
 
 def test_one_request_after_the_other_is_answered_by_one_thread() -> None:
-    pool = RequestThreadPool(4, 2)
+    pool = RequestThreadPool(4, 4)
     everybody = threading.Barrier(5)
     busy = [pool.submit(everybody.wait, PATIENCE_S) for _ in range(4)]
     everybody.wait(PATIENCE_S)
     for one in busy:
         one.result(PATIENCE_S)
-    waiting = pool._work_queue
-    assert isinstance(waiting, LastWaiterQueue)
+    queue = _queue_of(pool)
     used = set()
     for _ in range(20):
-        _wait_until(lambda: len(waiting._waiting) == 4)
+        _wait_until(lambda: len(queue._idle) == 4)
         used.add(pool.submit(threading.get_ident).result(PATIENCE_S))
     pool.shutdown()
     assert len(used) == 1
     assert not any(thread.is_alive() for thread in pool._threads)
+
+
+def test_no_more_requests_work_at_a_time_than_are_allowed() -> None:
+    pool = RequestThreadPool(8, 2)
+    go_on, working, most = threading.Event(), 0, 0
+    lock = threading.Lock()
+
+    def work() -> None:
+        nonlocal working, most
+        with lock:
+            working += 1
+            most = max(most, working)
+        go_on.wait(PATIENCE_S)
+        with lock:
+            working -= 1
+
+    found = [pool.submit(work) for _ in range(8)]
+    _wait_until(lambda: working == 2)
+    assert [one.running() for one in found].count(True) == 2
+    go_on.set()
+    for one in found:
+        one.result(PATIENCE_S)
+    pool.shutdown()
+    assert most == 2
+    assert _queue_of(pool)._working == 0
+
+
+def test_a_request_that_waits_for_others_lets_the_next_ones_work_and_goes_on_before_new_ones() -> None:
+    pool = RequestThreadPool(8, 1)
+    queue, order = _queue_of(pool), []
+    answered, busy = threading.Event(), threading.Event()
+
+    def wait_for_acquirer() -> None:
+        order.append("asks")
+        queue.leave()
+        answered.wait(PATIENCE_S)
+        queue.enter()
+        order.append("goes on")
+
+    def work(name: str, *, until: threading.Event | None = None) -> None:
+        order.append(name)
+        if until is not None:
+            until.wait(PATIENCE_S)
+
+    first = [pool.submit(wait_for_acquirer) for _ in range(3)]
+    _wait_until(lambda: order.count("asks") == 3)
+    last = [pool.submit(work, "works", until=busy), pool.submit(work, "new")]
+    _wait_until(lambda: "works" in order)
+    answered.set()
+    _wait_until(lambda: len(queue._returning) == 3)
+    busy.set()
+    for one in (*first, *last):
+        one.result(PATIENCE_S)
+    pool.shutdown()
+    assert order == ["asks", "asks", "asks", "works", "goes on", "goes on", "goes on", "new"]
+    assert (queue._working, len(queue._returning), len(queue._items)) == (0, 0, 1)  # None, which ends threads
+
+
+def test_who_comes_back_and_finds_all_places_taken_for_long_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What hangs must not stop a process for good; the bound holds again once it has ended."""
+    monkeypatch.setattr(web_worker, "RETURN_PATIENCE_S", 0.05)
+    pool = RequestThreadPool(4, 1)
+    queue, left, hangs = _queue_of(pool), threading.Event(), threading.Event()
+
+    def come_back() -> int:
+        queue.leave()
+        left.set()
+        _wait_until(lambda: queue._working == 1)
+        queue.enter()
+        return queue._working
+
+    back = pool.submit(come_back)
+    assert left.wait(PATIENCE_S)
+    other = pool.submit(hangs.wait, PATIENCE_S)
+    assert back.result(PATIENCE_S) == 2
+    hangs.set()
+    other.result(PATIENCE_S)
+    _wait_until(lambda: queue._working == 0)
+    pool.shutdown()
+
+
+def test_threads_begin_as_they_are_needed_and_all_of_them_if_they_are() -> None:
+    pool = RequestThreadPool(6, 2)
+    queue, answered, all_came = _queue_of(pool), threading.Event(), threading.Event()
+
+    def wait_for_acquirer() -> None:
+        all_came.wait(PATIENCE_S)
+        queue.leave()
+        answered.wait(PATIENCE_S)
+
+    pool.submit(int).result(PATIENCE_S)
+    _wait_until(lambda: len(queue._idle) == 1)
+    pool.submit(int).result(PATIENCE_S)
+    assert len(pool._threads) == 1
+    waiting = [pool.submit(wait_for_acquirer) for _ in range(6)]
+    all_came.set()
+    _wait_until(lambda: all(one.running() for one in waiting))
+    assert len(pool._threads) == 6
+    answered.set()
+    pool.shutdown()
+    assert not any(thread.is_alive() for thread in pool._threads)
+
+
+def test_many_threads_that_come_and_go_keep_the_count() -> None:
+    pool = RequestThreadPool(12, 3)
+    queue = _queue_of(pool)
+    most: list[int] = []
+
+    def work(number: int) -> None:
+        for _ in range(number % 4):
+            queue.leave()
+            time.sleep(0.0005)
+            queue.enter()
+            most.append(queue._working)
+
+    for one in [pool.submit(work, number) for number in range(600)]:
+        one.result(PATIENCE_S)
+    _wait_until(lambda: queue._working == 0)
+    pool.shutdown()
+    assert 1 <= min(most) <= max(most) <= 3
+    assert not any(thread.is_alive() for thread in pool._threads)
+
+
+def _queue_of(pool: RequestThreadPool) -> RequestQueue:
+    queue = pool._work_queue
+    assert isinstance(queue, RequestQueue)
+    return queue
 
 
 def _wait_until(holds: Callable[[], bool]) -> None:

@@ -27,7 +27,7 @@ from gateway.connectors.iso8583.pending_requests import LinkFullError, PendingRe
 from gateway.connectors.iso8583.terminal import Terminal
 from gateway.core import clock
 from gateway.core.secret import SecretBytes
-from gateway.db.sessions import give_back_sessions
+from gateway.db.sessions import pause_work
 
 LINK_TICK_S: Final = 0.5
 """How often an idle link checks whether an echo test is due."""
@@ -107,7 +107,7 @@ class HostLink:
             if before_send is not None:
                 before_send()
             connection.send(octets, deadline)
-            give_back_sessions()
+            pause_work()
             if not waiting.done.wait(max(0.0, deadline - time.monotonic())):
                 self._pending.unregister(key)  # an answer is delivered before this, or is late
                 if waiting.answer is None:

@@ -10,7 +10,7 @@ from typing import Any
 from django.db.backends.postgresql import base
 from psycopg.pq import TransactionStatus
 
-from gateway.db.sessions import IdleSession, SessionPool, find_pool, is_too_old
+from gateway.db.sessions import IdleSession, SessionPool, enter_pool, is_session_too_old
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
@@ -21,7 +21,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def connect(self) -> None:
         """Take an idle session, or open one."""
-        pool = find_pool(self.alias)
+        pool = enter_pool(self.alias)
         if pool is None:
             super().connect()
             return
@@ -47,21 +47,24 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self.autocommit = True
         self.close_at, self.connection, self._pool = session.close_at, session.line, pool
 
-    def give_back(self) -> None:
+    def give_back(self) -> bool:
         """Let another thread have the session, unless it is in a transaction or something went wrong in it: then the
-        end of the request decides."""
+        end of the request decides. Returns whether this thread has none now."""
         line, pool = self.connection, self._pool
-        if pool is None or line is None or self.in_atomic_block or self.errors_occurred or not self.autocommit:
-            return
+        if line is None:
+            return True
+        if pool is None or self.in_atomic_block or self.errors_occurred or not self.autocommit:
+            return False
         if line.pgconn.transaction_status != TransactionStatus.IDLE:
-            return
+            return False
         self.connection, self._pool = None, None
         pool.give(IdleSession(line, self.close_at))
+        return True
 
     def _close(self) -> Any:
         pool, self._pool = self._pool, None
         if pool is not None:
             pool.forget()
-            if not is_too_old(self.close_at):
+            if not is_session_too_old(self.close_at):
                 pool.close_idle()  # it was closed for a fault, which the others may share: a server that went away
         return super()._close()  # type: ignore[misc]  # the stubs do not have it

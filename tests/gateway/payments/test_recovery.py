@@ -21,6 +21,7 @@ from django.core.management import call_command
 from django.db import connection
 from django.test import override_settings
 
+from config.web_worker import RequestThreadPool
 from gateway import tasks
 from gateway.connectors import routing
 from gateway.connectors.port import (
@@ -548,10 +549,10 @@ def test_payments_that_wait_for_their_acquirer_need_no_session_each(
 ) -> None:
     """Decision 0161; goals, P5: as in a web process, whose threads share their sessions."""
     monkeypatch.setattr(sessions, "_pools", {})
-    pool = ThreadPoolExecutor(12, initializer=sessions.share_sessions, initargs=(2,))
+    pool = RequestThreadPool(12, 2)
     with override_settings(GATEWAY_ACQUIRER_TIMEOUT_S=60), pool:
         pay(shop)
-        acquirer.control.steer(delay_ms=4_000)
+        acquirer.control.steer(delay_ms=8_000)
 
         def run() -> Payment:
             try:
@@ -570,7 +571,7 @@ def test_payments_that_wait_for_their_acquirer_need_no_session_each(
                 "AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
             )
             others = cursor.fetchone()[0]
-        assert not any(one.done() for one in paying)
+        assert [one.exception() for one in paying if one.done()] == []
         assert Payment.objects.filter(status=Status.STARTED).count() == 12
         assert 1 <= others <= 2
         assert {one.result().status for one in paying} == {Status.APPROVED}
