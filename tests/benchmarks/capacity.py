@@ -11,9 +11,11 @@ RATES: Final = (10, 100, 1_000, 10_000)
 MAX_LOAD: Final = 0.5
 """Share of a core that is planned with: the rest is for peaks, vacuum, back-ups, and a machine that is away."""
 ACQUIRER_S: Final = 1.0
-"""Seconds that an acquirer is assumed to take; a thread and its database connection wait meanwhile."""
+"""Seconds that an acquirer is assumed to take; a thread waits meanwhile."""
 BULKHEAD_FACTOR: Final = 2
 """Threads for each payment that waits: one account gets half of a process's threads (docs/routing.md)."""
+SESSIONS: Final = 8
+"""Of a web process (GATEWAY_WEB_SESSIONS), of which there is one for each core."""
 BEGIN, END = "<!-- capacity -->", "<!-- end capacity -->"
 
 
@@ -44,9 +46,9 @@ def read_measured_costs(benchmarks: str) -> MeasuredCosts:
 def render_capacity(costs: MeasuredCosts) -> str:
     """The table of the page, between its two marks."""
     lines = [
-        "| payments a second | web cores | cores of the primary | worker cores | web threads, each with a connection | "
+        "| payments a second | web cores | cores of the primary | worker cores | web threads | their sessions | "
         "commits a second | stored a day |",
-        "|---:|---:|---:|---:|---:|---:|---:|",
+        "|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for rate in RATES:
         cells = (
@@ -55,6 +57,7 @@ def render_capacity(costs: MeasuredCosts) -> str:
             _format_cores(rate * costs.database_ms / 1_000 / MAX_LOAD),
             _format_cores(rate / (costs.webhooks / 2) / MAX_LOAD),
             f"{ceil(rate * ACQUIRER_S * BULKHEAD_FACTOR):,}",
+            f"{ceil(rate * costs.web_ms / 1_000 / MAX_LOAD) * SESSIONS:,}",
             f"{rate * 2:,}",
             f"{rate * 86_400 * costs.stored / 1e9:,.1f} GB",
         )

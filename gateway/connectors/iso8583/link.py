@@ -160,6 +160,7 @@ class HostLink:
                 self._thread.start()
             self._changed.notify_all()
             while self._connection is None and self._tries == tried and (left := until - time.monotonic()) > 0:
+                pause_work()
                 self._changed.wait(left)
             if self._connection is None:
                 raise LinkUnreachableError(self._why or "the host cannot be reached")
