@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import psycopg
+from psycopg import sql
 
 TICK_S: Final = 1 / os.sysconf("SC_CLK_TCK")
 
@@ -74,6 +75,44 @@ def stored_bytes(connection: psycopg.Connection[Any]) -> dict[str, int]:
             " WHERE c.relkind IN ('r', 'i') AND n.nspname = 'public'"
         ).fetchall()
     )
+
+
+def filled_tables(connection: psycopg.Connection[Any]) -> list[str]:
+    """The ordinary tables of this database that have pages."""
+    return [
+        str(name)
+        for (name,) in connection.execute(
+            "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
+            " AND pg_relation_size(oid) > 0 ORDER BY relname"
+        )
+    ]
+
+
+def row_bytes(connection: psycopg.Connection[Any], table: str) -> dict[str, Any]:
+    """What a row of ``table`` takes on average: ``row`` with its header and what aligns its columns, each of its
+    ``columns``, and how many rows a page has, ``per_page``. Without its pointer in the page (4 bytes)."""
+    names = [
+        str(name)
+        for (name,) in connection.execute(
+            "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped"
+            " ORDER BY attnum",
+            (table,),
+        )
+    ]
+    sizes = [sql.SQL("avg(coalesce(pg_column_size({}), 0))").format(sql.Identifier(name)) for name in names]
+    found = connection.execute(
+        sql.SQL(
+            "SELECT avg(pg_column_size(t)), count(*)::numeric / greatest(count(DISTINCT (t.ctid::text::point)[0]), 1),"
+            " {} FROM {} t"
+        ).format(sql.SQL(", ").join(sizes), sql.Identifier(table))
+    ).fetchone()
+    assert found is not None
+    row, per_page, *columns = (round(float(value or 0), 1) for value in found)
+    return {
+        "row": row,
+        "per_page": per_page,
+        "columns": {name: size for name, size in zip(names, columns, strict=True) if size},
+    }
 
 
 def _one(connection: psycopg.Connection[Any], sql: str, *values: Any) -> Any:

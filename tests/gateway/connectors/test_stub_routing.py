@@ -48,6 +48,8 @@ def test_external_succeeds_with_its_own_code_and_keeps_masked_messages(shop: Sho
     sent = restore_message(exchange, exchange.payment)
     assert sent["card"]["number"] == "420000******0000"
     assert sent["merchant"] == "M-1"
+    added = {"transaction", "key", "kind", "merchant", "testMode", "card"}
+    assert exchange.sent["differs"].keys() == added, "what the payment's row says is not kept again: decision 0044"
     assert "999" not in str(sent["card"])
     logged = acquirer.log.read_text()
     assert "420000******0000" in logged

@@ -107,6 +107,30 @@ def test_a_message_with_a_null_or_of_another_payment_is_kept_whole(said: dict[st
     assert told_again(message, payment) == message
 
 
+def test_a_message_with_the_payment_under_its_key_is_kept_as_what_it_adds() -> None:
+    """The stub acquirer's: it names the payment by ``key``."""
+    payment = payment_of(REQUEST)
+    message = own_words(payment, kind="submit", key=payment.id.hex, merchant="M1")
+    del message["transaction"]
+    assert acquirer_message_store.compact_message(message, payment) == {
+        "differs": {"transaction": None, "kind": "submit", "key": payment.id.hex, "merchant": "M1"}
+    }
+    assert told_again(message, payment) == message
+
+
+@pytest.mark.parametrize("named", ["key", "transaction"])
+def test_a_later_attempt_and_an_inquiry_are_kept_whole(named: str) -> None:
+    """Neither repeats the payment: an attempt has a key of its own, an inquiry has nothing else."""
+    payment = payment_of(REQUEST)
+    attempt = own_words(payment) | {named: f"{payment.id.hex}-2"}
+    if named == "key":
+        del attempt["transaction"]
+    inquiry = {"kind": "inquire", "key": payment.id.hex}
+    for message in (attempt, inquiry):
+        assert acquirer_message_store.compact_message(message, payment) == message
+        assert told_again(message, payment) == message
+
+
 @pytest.mark.parametrize(
     ("sent", "told"),
     [
