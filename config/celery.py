@@ -25,9 +25,14 @@ def install_worker_watchdog(**_: Any) -> None:
 
 @task_prerun.connect  # type: ignore[untyped-decorator]  # celery has no types
 def close_dead_connections(**_: Any) -> None:
-    """Close a dead connection before a task: a worker reuses it (CELERY_DB_REUSE_MAX), but PostgreSQL may be gone."""
+    """Close a connection before a task that is dead or too old: a worker reuses it (CELERY_DB_REUSE_MAX), but
+    PostgreSQL may be gone, and Celery does not look at its age (CONN_MAX_AGE)."""
     from django.db import connections
 
     for connection in connections.all(initialized_only=True):
-        if connection.connection is not None and not connection.in_atomic_block and not connection.is_usable():
+        if connection.connection is None or connection.in_atomic_block:
+            continue
+        if connection.is_usable():
+            connection.close_if_unusable_or_obsolete()
+        else:
             connection.close()

@@ -46,6 +46,8 @@ MIN_BODY_BYTES_PER_S: Final = 16 * 1024
 """Bytes per second granted to the slowest sender of a long body."""
 
 
+MAX_WRITE_PAUSE_S: Final = 60.0
+"""How long a client may read nothing of its answer."""
 MAX_FIRST_BYTE_S: Final = 15.0
 """How long a new connection may stay without sending anything."""
 MAX_DRAINED_BYTES: Final = 64 * 1024
@@ -102,6 +104,31 @@ class TimedSocket:
         raise ConnectionResetError(errno.ECONNRESET, f"the request did not come within {MAX_REQUEST_READ_S:g} s")
 
 
+class AnswerSocket:
+    """A client's socket for writing an answer: while the client does not read, other requests may work."""
+
+    def __init__(self, line: socket.socket) -> None:
+        self._line = line
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._line, name)
+
+    def sendall(self, octets: bytes) -> None:
+        """Send all of it. Raises ConnectionResetError when the client reads nothing for MAX_WRITE_PAUSE_S."""
+        left = memoryview(octets)
+        while left:
+            try:
+                left = left[self._line.send(left, socket.MSG_DONTWAIT) :]
+            except BlockingIOError:
+                _pause_work()
+                ready = select.poll()
+                ready.register(self._line, select.POLLOUT)
+                if not ready.poll(MAX_WRITE_PAUSE_S * 1000):
+                    raise ConnectionResetError(
+                        errno.ECONNRESET, f"the client read nothing for {MAX_WRITE_PAUSE_S:g} s"
+                    ) from None
+
+
 MAX_REQUEST_HEAD_BYTES: Final = 64 * 1024
 """Bytes of a request's headers together: proxies send no more than 32 KiB. gunicorn limits each of them, 800 KiB in
 all, which take it 70 ms to read."""
@@ -130,7 +157,7 @@ class RequestQueue:
     """
 
     def __init__(self, most: int) -> None:
-        self._most = most
+        self.most = most
         self._lock = threading.Lock()
         self._items: deque[Any] = deque()
         self._idle: list[SimpleQueue[Any]] = []
@@ -143,7 +170,7 @@ class RequestQueue:
     def put(self, item: Any) -> None:
         """Add an item, or hand it over at once."""
         with self._lock:
-            if not self._idle or (item is not None and self._working >= self._most):
+            if not self._idle or (item is not None and self._working >= self.most):
                 self._items.append(item)
                 self.needs_thread = len(self._items) > len(self._idle)
                 return
@@ -155,7 +182,7 @@ class RequestQueue:
         """The oldest item, once this thread may work on it; ``block``: wait for one. Raises queue.Empty."""
         with self._lock:
             self._stop_work()
-            if self._items and (self._items[0] is None or self._working < self._most):
+            if self._items and (self._items[0] is None or self._working < self.most):
                 item = self._items.popleft()
                 self._working += item is not None
                 self._here.works = item is not None
@@ -173,31 +200,36 @@ class RequestQueue:
         return self.get(block=False)
 
     def enter(self) -> None:
-        """Wait until this thread may work again. After RETURN_PATIENCE_S it goes on all the same: something hangs."""
+        """Wait until this thread may work again. After RETURN_PATIENCE_S it goes on all the same, since something
+        hangs; but twice as many as may work are the most."""
         if getattr(self._here, "works", False):
             return
         with self._lock:
             own: SimpleQueue[None] | None = None
-            if self._working < self._most:
+            if self._working < self.most:
                 self._working += 1
             else:
                 own = SimpleQueue()
                 self._returning.append(own)
-        if own is not None:
+        while own is not None:
             try:
                 own.get(timeout=RETURN_PATIENCE_S)
+                break
             except Empty:
                 with self._lock:
-                    if own in self._returning:  # else it was let in just now
+                    if own not in self._returning:  # it was let in just now
+                        break
+                    if self._working < 2 * self.most:
                         self._returning.remove(own)
                         self._working += 1
+                        break
         self._here.works = True
 
     def leave(self) -> None:
         """This thread waits for somebody else: the next one may work."""
         with self._lock:
             self._stop_work()
-            if self._working < self._most and self._items and self._items[0] is not None and self._idle:
+            if self._working < self.most and self._items and self._items[0] is not None and self._idle:
                 self._working += 1
                 self._idle.pop().put(self._items.popleft())
 
@@ -206,7 +238,7 @@ class RequestQueue:
         if getattr(self._here, "works", False):
             self._here.works = False
             self._working -= 1
-        if self._returning and self._working < self._most:
+        if self._returning and self._working < self.most:
             self._working += 1
             self._returning.popleft().put(None)
 
@@ -303,10 +335,19 @@ class Worker(ThreadWorker):  # type: ignore[misc]
         try:
             goes_on = super().handle(conn)
         finally:
-            _give_back_sessions()
+            _end_request()
         if not goes_on and not self.cfg.is_ssl and not conn.is_http2:
+            _pause_work()
             _close_after_answer(conn, None if conn.parser.mesg is before else conn.parser.mesg)
         return goes_on
+
+    def handle_request(self, req: Any, conn: Any) -> Any:
+        """Answer a request; a client that reads slowly holds up no other."""
+        line, conn.sock = conn.sock, conn.sock if self.cfg.is_ssl else AnswerSocket(conn.sock)
+        try:
+            return super().handle_request(req, conn)
+        finally:
+            conn.sock = line
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: Exception) -> None:
         """Answer a request that could not be read. Errors of the application are left to gunicorn."""
@@ -329,10 +370,10 @@ def _share_sessions(queue: RequestQueue) -> None:
     share_sessions(queue)
 
 
-def _give_back_sessions() -> None:
-    from gateway.db.sessions import give_back_sessions
+def _end_request() -> None:
+    from gateway.db.sessions import end_request
 
-    give_back_sessions()
+    end_request()
 
 
 def _pause_work() -> None:

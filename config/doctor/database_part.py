@@ -95,7 +95,9 @@ def _examine_server(row: dict[str, Any]) -> Iterator[PartFinding]:
 
 def _examine_connections(row: dict[str, Any]) -> Iterator[PartFinding]:
     most, used, wanted = row["connections"], row["used"], count_database_connections()
-    mend = "Raise max_connections (restart), or lower GATEWAY_WEB_WORKERS, GATEWAY_WEB_THREADS, GATEWAY_WORKER_THREADS."
+    mend = (
+        "Raise max_connections (restart), or lower GATEWAY_WEB_WORKERS, GATEWAY_WEB_SESSIONS, GATEWAY_WORKER_THREADS."
+    )
     few = error(f"This machine alone may open {wanted} connections, PostgreSQL takes {most}.", mend)
     yield judge(wanted <= most, f"PostgreSQL takes {most} connections; this machine may open {wanted}.", few)
     full = warning(f"{used} of {most} connections are in use.", mend)

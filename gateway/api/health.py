@@ -12,6 +12,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, JsonResponse
 
 from gateway.api.metrics_view import may_read_figures
+from gateway.db.availability import close_broken_connection
 from gateway.db.database_clock import WrongClockError, require_right_clock
 from gateway.vault.sealing import VaultError, current_vault
 
@@ -48,8 +49,8 @@ def _answer(body: Mapping[str, object], status: int) -> JsonResponse:
 
 
 def _check_database() -> str:
-    """Check the database, once more if it was away: this thread's old connection may be to a server that is stopped, or
-    is a standby now."""
+    """Check the database, once more if it was away: an old connection may be to a server that is stopped, or is a
+    standby now."""
     first = _check_database_once()
     return _check_database_once() if first in (DATABASE_UNREACHABLE, DATABASE_READ_ONLY) else first
 
@@ -61,7 +62,7 @@ def _check_database_once() -> str:
         with connection.cursor() as cursor:
             cursor.execute("SELECT current_setting('transaction_read_only')")
             if cursor.fetchone() != ("off",):
-                connection.close()
+                close_broken_connection()
                 return DATABASE_READ_ONLY
         if not _migrated:
             executor = MigrationExecutor(connection)

@@ -44,6 +44,7 @@ from gateway.connectors.port import (
 )
 from gateway.core import clock
 from gateway.core.masking import mask_text
+from gateway.db.sessions import pause_work
 from gateway.models import BreakerChange
 
 ACQUIRER_UNREACHABLE: Final = "900.100.600"
@@ -137,6 +138,7 @@ class GuardedConnector:
         self.name, self.operations, self.takes = inner.name, inner.operations, inner.takes
         self.required, self.redirects, self.settings = inner.required, inner.redirects, inner.settings
         self.asks_with_means, self.sends = inner.asks_with_means, inner.sends
+        self._answers_at_once: bool = getattr(inner, "answers_at_once", False)
 
     def __getattr__(self, name: str) -> Any:
         """Optional methods of the connector that are not part of the port."""
@@ -157,6 +159,8 @@ class GuardedConnector:
         began = time.monotonic()
         try:
             request.check_in_time()
+            if not self._answers_at_once:
+                pause_work()
             reply = self.inner.submit(request)
             judged = not reply.not_sent
             moved = None
@@ -193,6 +197,8 @@ class GuardedConnector:
     def _call_unblocked(self, call: Callable[[AcquirerRequest], _Found], request: AcquirerRequest) -> _Found:
         """Make a call that is never blocked, and count its result."""
         circuit = get_account_circuit(self.name, request.account)
+        if not self._answers_at_once:
+            pause_work()
         try:
             result = call(request)
         except VoidRefusedError as refused:
@@ -269,6 +275,7 @@ def _enter_bulkhead(circuit: AccountCircuit) -> bool:
             left = until - time.monotonic()
             if circuit.average_answer_s > FAST_ANSWER_S or left <= 0:
                 return False
+            pause_work()
             circuit.room.wait(left)
         circuit.waiting += 1
         return True

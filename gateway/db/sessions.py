@@ -13,7 +13,6 @@ Source: docs/decisions/0161.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,7 +22,9 @@ from django.db import connections
 
 
 class Gate(Protocol):
-    """How many threads work at a time. Each is inside while it has a session."""
+    """How many threads work at a time, ``most``. Each is inside while it has a session."""
+
+    most: int
 
     def enter(self) -> None:
         """Wait until this thread may work; at once if it does already."""
@@ -33,23 +34,28 @@ class Gate(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class IdleSession:
-    """A session that nobody uses. ``close_at``: the monotonic time at which it is too old, None for never."""
+class SharedSession:
+    """A session of a pool. ``close_at``: the monotonic time at which it is too old, None for never; ``generation``: the
+    pool's when it was opened."""
 
     line: Any
     close_at: float | None
+    generation: int
 
 
 class SessionPool:
-    """One process's sessions with one database."""
+    """One process's sessions with one database; above ``most`` they are closed as they come back."""
 
-    def __init__(self) -> None:
-        self._idle: list[IdleSession] = []
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._idle: list[SharedSession] = []
         self._lock = threading.Lock()
         self.open = 0
         """How many there are, idle or not."""
+        self.generation = 0
+        """Sessions of an earlier one may be broken."""
 
-    def take(self) -> IdleSession | None:
+    def take(self) -> SharedSession | None:
         """The session that became idle last; None: the caller opens one, which is counted from now on."""
         with self._lock:
             if self._idle:
@@ -57,10 +63,14 @@ class SessionPool:
             self.open += 1
             return None
 
-    def give(self, session: IdleSession) -> None:
-        """Let another thread take the session."""
+    def give(self, session: SharedSession) -> None:
+        """Let another thread take the session. It is closed where there are too many, or others of its time broke."""
         with self._lock:
-            self._idle.append(session)
+            if self.open <= self._most and session.generation == self.generation:
+                self._idle.append(session)
+                return
+            self.open -= 1
+        session.line.close()
 
     def forget(self) -> None:
         """One session was closed, or could not be opened."""
@@ -68,10 +78,11 @@ class SessionPool:
             self.open -= 1
 
     def close_idle(self) -> None:
-        """Close all idle sessions: another one was found broken, and so may they be."""
+        """Close all idle sessions, and those in use as they come back: one was found broken, and so may they be."""
         with self._lock:
             found, self._idle = self._idle, []
             self.open -= len(found)
+            self.generation += 1
         for one in found:
             one.line.close()
 
@@ -99,23 +110,26 @@ def enter_pool(alias: str) -> SessionPool | None:
         return None
     _here.gate.enter()
     with _pools_lock:
-        return _pools.setdefault(alias, SessionPool())
-
-
-def give_back_sessions() -> bool:
-    """Let other threads have this thread's sessions; the next statement takes one again. Returns whether it has none
-    now: one in a transaction stays, and so do all that are kept."""
-    if _here.gate is None or _here.kept:
-        return False
-    given = [own.give_back() for own in connections.all(initialized_only=True)]  # type: ignore[attr-defined]
-    return all(given)
+        return _pools.setdefault(alias, SessionPool(_here.gate.most))
 
 
 def pause_work() -> None:
     """This thread waits for somebody else now: its sessions are given back, and others may work meanwhile. Its next
-    statement waits for its turn."""
-    if give_back_sessions() and _here.gate is not None:
+    statement waits for its turn. One that is in a transaction, kept, or has a named cursor stays, and its place too."""
+    if _here.gate is not None and not _here.kept and _give_back():
         _here.gate.leave()
+
+
+def end_request() -> None:
+    """The request of this thread has ended: other threads may have its sessions. It goes on with the next one."""
+    if _here.gate is not None:
+        _give_back(at_end=True)
+
+
+def _give_back(*, at_end: bool = False) -> bool:
+    mine: Any = connections.all(initialized_only=True)  # gateway.db.postgresql
+    given = [own.give_back(at_end=at_end) for own in mine]
+    return all(given)
 
 
 @contextmanager
@@ -126,8 +140,3 @@ def keep_session() -> Iterator[None]:
         yield
     finally:
         _here.kept -= 1
-
-
-def is_session_too_old(close_at: float | None) -> bool:
-    """Whether a session's time is over."""
-    return close_at is not None and time.monotonic() >= close_at

@@ -30,6 +30,7 @@ from gateway.connectors.account_updaters import load_account_updater
 from gateway.connectors.means import Card
 from gateway.core import brands, clock
 from gateway.core.card_number import CardNumber
+from gateway.db.sessions import pause_work
 from gateway.models import AccountUpdate, Registration
 from gateway.payments import registrations
 from gateway.payments.nested_values import deep_merge
@@ -188,6 +189,7 @@ def _ask_within(updater: AccountUpdater, inquiry: CardInquiry, seconds: float) -
     except RuntimeError:  # no thread to be had
         _places.release()
         raise AccountUpdaterUnavailableError("no thread to ask it in") from None
+    pause_work()
     try:
         found = answers.get(timeout=seconds)
     except queue.Empty:

@@ -22,6 +22,7 @@ from typing import Final
 from urllib.parse import quote
 
 from gateway.core import identifiers
+from gateway.db.sessions import pause_work
 from gateway.portal import navigation, result_code_docs, testdata
 from gateway.portal.documents import CHANGELOG_DOCUMENT, DocumentSection, list_documents, load_document, to_text
 from gateway.portal.markdown_rendering import PART
@@ -314,6 +315,7 @@ def wait_for_search_index(live: bool) -> bool:
     if not _waiters.acquire(blocking=False):
         return False
     try:
+        pause_work()
         maker.join(MAX_INDEX_WAIT_S)
     finally:
         _waiters.release()

@@ -16,8 +16,9 @@ from django.db import OperationalError, connection, connections, transaction
 
 from config import web_worker
 from config.web_worker import RequestQueue
+from gateway.api import token_admission
 from gateway.db import sessions
-from gateway.db.sessions import SessionPool, give_back_sessions, keep_session, pause_work, share_sessions
+from gateway.db.sessions import SessionPool, end_request, keep_session, pause_work, share_sessions
 from gateway.db.statement import execute_sql
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -55,7 +56,7 @@ def shop(monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
 
 
 def pool() -> SessionPool:
-    return sessions._pools.setdefault("default", SessionPool())
+    return sessions._pools.setdefault("default", SessionPool(2))
 
 
 def pid() -> int:
@@ -68,6 +69,12 @@ def pid_and_pause() -> int:
     number = pid()
     pause_work()
     return number
+
+
+def _end_sessions(numbers: list[int]) -> None:
+    """As the server's end does; waits until they are gone."""
+    for number in numbers:
+        execute_sql("SELECT pg_terminate_backend(%s::int, 5000)", [number])
 
 
 def test_a_thread_takes_the_session_that_came_back_last(shop: Shop) -> None:
@@ -127,7 +134,7 @@ def test_who_waits_in_vain_opens_one_more(shop: Shop, monkeypatch: pytest.Monkey
 def test_other_threads_keep_their_own(shop: Shop) -> None:
     thread = shop.thread()
     own = pid()
-    give_back_sessions()
+    pause_work()
     assert connection.connection is not None
     assert pid() == own
     assert thread(pid_and_pause) != own
@@ -138,7 +145,7 @@ def test_a_session_in_a_transaction_is_not_given_back(shop: Shop) -> None:
     def within() -> bool:
         with transaction.atomic():
             before = pid()
-            give_back_sessions()
+            pause_work()
             return connection.connection is not None and pid() == before
 
     thread = shop.thread()
@@ -153,7 +160,7 @@ def test_a_session_with_a_lock_of_its_own_is_kept(shop: Shop) -> None:
             execute_sql("SELECT pg_advisory_lock(7, 7)", [])
             with keep_session():
                 pass
-            give_back_sessions()
+            pause_work()
             held = connection.connection is not None
             return held, execute_sql("SELECT pg_advisory_unlock(7, 7)", [])[0][0]
 
@@ -200,15 +207,117 @@ def test_a_fault_of_its_session_is_looked_at_as_the_request_ends(shop: Shop) -> 
     def fail() -> bool:
         with pytest.raises(OperationalError):
             pid()
-        give_back_sessions()
+        pause_work()
         kept = connection.connection is not None
         connection.close_if_unusable_or_obsolete()
-        give_back_sessions()
+        pause_work()
         return kept
 
     assert thread(fail)
     assert pool().open == 0
     assert thread(pid) != number
+
+
+def _first_statement() -> int:
+    """As a request begins and ends."""
+    try:
+        number: int = token_admission._execute_with_reconnect("SELECT pg_backend_pid()", {})[0][0]
+        return number
+    finally:
+        connection.close_if_unusable_or_obsolete()
+        end_request()
+
+
+@pytest.mark.parametrize("age_s", [-1_000, 1_000])
+def test_every_request_recovers_by_one_retry_after_a_restart_of_the_server(shop: Shop, age_s: int) -> None:
+    """Also where the sessions are too old: after a quiet half hour all are."""
+    shop.gate = RequestQueue(4)
+    threads = [shop.thread() for _ in range(4)]
+    ended = [thread(pid) for thread in threads]
+    for thread in threads:
+        thread(lambda: setattr(connection, "close_at", time.monotonic() + age_s))
+        thread(end_request)
+        thread(pause_work)
+    _end_sessions(ended)
+    assert all(threads[0](_first_statement) not in ended for _ in range(4))
+
+
+def test_a_session_of_the_time_of_a_broken_one_is_closed_as_it_comes_back(shop: Shop) -> None:
+    first, second = shop.thread(), shop.thread()
+    ended = [first(pid), second(pid)]
+    _end_sessions(ended)
+
+    def fail_and_try_again() -> int:
+        with pytest.raises(OperationalError):
+            pid()
+        connection.close()
+        second(pause_work)
+        return pid()
+
+    assert first(fail_and_try_again) not in ended
+    assert pool().open == 1
+
+
+def test_a_connection_for_a_moment_leaves_the_idle_ones(shop: Shop) -> None:
+    """Django opens one to ask for the server's version."""
+    shop.gate = RequestQueue(3)
+    threads = [shop.thread() for _ in range(3)]
+    sessions._pools["default"] = SessionPool(3)
+    for thread in threads:
+        thread(pid)
+    for thread in threads:
+        thread(pause_work)
+    assert pool().open == 3
+
+    def ask() -> None:
+        with connection.temporary_connection() as cursor:
+            cursor.execute("SELECT 1")
+
+    threads[0](ask)
+    assert pool().open == 2
+
+
+def test_sessions_beyond_the_bound_are_closed_as_they_come_back(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a stall of the database, in which those that came back opened more."""
+    monkeypatch.setattr(web_worker, "RETURN_PATIENCE_S", 0.05)
+    threads = [shop.thread() for _ in range(4)]
+    for thread in threads:
+        thread(pid)
+    assert pool().open == 4
+    for thread in threads:
+        thread(pause_work)
+    assert pool().open == 2
+
+
+def test_a_session_with_a_named_cursor_is_given_back_at_the_end_alone(shop: Shop) -> None:
+    """The cursor of a long list that is written as it is read lives in its session."""
+
+    def read() -> tuple[bool, list[int]]:
+        with connection.chunked_cursor() as cursor:
+            cursor.execute("SELECT generate_series(1, 300)")
+            numbers = [row[0] for row in cursor.fetchmany(3)]
+            pause_work()
+            kept = connection.connection is not None
+            return kept, numbers + [row[0] for row in cursor.fetchall()]
+
+    thread = shop.thread()
+    assert thread(read) == (True, list(range(1, 301)))
+    thread(end_request)
+    assert thread(lambda: connection.connection) is None
+
+
+def test_health_checks_that_are_asked_for_are_made_on_sessions_that_were_taken(shop: Shop) -> None:
+    first, second = shop.thread(), shop.thread()
+
+    def ask() -> None:
+        connection.settings_dict["CONN_HEALTH_CHECKS"] = True
+        pid()
+        pause_work()
+
+    first(ask)
+    second(ask)
+    second(pid)
+    assert second(lambda: (connection.health_check_enabled, connection.health_check_done)) == (True, False)
 
 
 def test_a_session_that_is_too_old_is_closed_alone(shop: Shop) -> None:
@@ -219,7 +328,7 @@ def test_a_session_that_is_too_old_is_closed_alone(shop: Shop) -> None:
     def grow_old() -> None:
         connection.close_at = time.monotonic() - 1
         connection.close_if_unusable_or_obsolete()
-        give_back_sessions()
+        pause_work()
 
     first(grow_old)
     assert pool().open == 1
@@ -256,7 +365,7 @@ def test_prepared_statements_go_with_their_session(shop: Shop) -> None:
     def ask() -> tuple[int, int]:
         asked = execute_sql("SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%%shared %%'", [])[0][0]
         execute_sql("SELECT 'shared ' || %s::int", [1])
-        give_back_sessions()
+        pause_work()
         return connections.settings["default"]["CONN_MAX_AGE"], asked
 
     found = [thread(ask)[1] for thread in threads]
@@ -270,7 +379,7 @@ def test_work_of_django_itself_takes_a_session_too(shop: Shop) -> None:
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute("SELECT 1")
             found = cursor.fetchone()
-        give_back_sessions()
+        pause_work()
         return [found, connection.connection]
 
     thread = shop.thread()

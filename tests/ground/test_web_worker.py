@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty
+from types import SimpleNamespace
 
 import pytest
 from gunicorn.workers.gthread import ThreadWorker
@@ -52,16 +53,15 @@ class Server:
         return b"".join(parts)
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+@contextlib.contextmanager
+def _serving(log: Path, *, threads: int, **settings: str) -> Iterator[Server]:
     """The web server as the launcher starts it; what it is asked here needs no database."""
     port = free_port()
-    log = tmp_path_factory.mktemp("web") / "web.log"
-    command = WebServer(host="127.0.0.1", port=port, workers=1, threads=2, timeout_s=60).command()
+    command = WebServer(host="127.0.0.1", port=port, workers=1, threads=threads, timeout_s=60).command()
     nowhere = {"DATABASE_URL": "postgres://nobody@127.0.0.1:1/none", "DJANGO_SECRET_KEY": "only for this test"}
     with log.open("wb") as file:
         process = subprocess.Popen(
-            [sys.executable, "-m", *command], cwd=ROOT, env=os.environ | nowhere, stdout=file, stderr=file
+            [sys.executable, "-m", *command], cwd=ROOT, env=os.environ | nowhere | settings, stdout=file, stderr=file
         )
     deadline = time.monotonic() + PATIENCE_S
     try:
@@ -77,6 +77,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     finally:
         process.terminate()
         process.wait(PATIENCE_S)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with _serving(tmp_path_factory.mktemp("web") / "web.log", threads=2) as found:
+        yield found
 
 
 @pytest.mark.parametrize(
@@ -484,6 +490,48 @@ def test_many_threads_that_come_and_go_keep_the_count() -> None:
     pool.shutdown()
     assert 1 <= min(most) <= max(most) <= 3
     assert not any(thread.is_alive() for thread in pool._threads)
+
+
+def test_an_answer_that_is_read_slowly_lets_others_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses = []
+    monkeypatch.setattr(web_worker, "_pause_work", lambda: pauses.append(1))
+    ours, theirs = socket.socketpair()
+    octets, found = bytes(range(256)) * 40_000, bytearray()
+
+    def read() -> None:
+        _wait_until(lambda: bool(pauses))
+        while len(found) < len(octets) and (part := theirs.recv(65_536)):
+            found.extend(part)
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    with ours, theirs:
+        web_worker.AnswerSocket(ours).sendall(b"")
+        assert pauses == []
+        web_worker.AnswerSocket(ours).sendall(octets)
+        reader.join(PATIENCE_S)
+    assert bytes(found) == octets
+
+
+def test_an_answer_that_nobody_reads_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web_worker, "MAX_WRITE_PAUSE_S", 0.05)
+    ours, theirs = socket.socketpair()
+    with ours, theirs, pytest.raises(ConnectionResetError, match="read nothing"):
+        web_worker.AnswerSocket(ours).sendall(bytes(10_000_000))
+
+
+def test_the_rest_of_a_refused_request_is_waited_for_beside_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Decision 0161: eight such connections would stop a process."""
+    steps: list[str] = []
+    monkeypatch.setattr(ThreadWorker, "handle", lambda self, conn: False)
+    for name in ("_end_request", "_pause_work"):
+        monkeypatch.setattr(web_worker, name, lambda name=name: steps.append(name))
+    monkeypatch.setattr(web_worker, "_close_after_answer", lambda conn, request: steps.append("closes"))
+    worker = web_worker.Worker.__new__(web_worker.Worker)
+    worker.cfg = SimpleNamespace(is_ssl=False)
+    parser = SimpleNamespace(unreader=SimpleNamespace(sock=None), mesg=None)
+    assert worker.handle(SimpleNamespace(parser=parser, is_http2=False)) is False
+    assert steps == ["_end_request", "_pause_work", "closes"]
 
 
 def _queue_of(pool: RequestThreadPool) -> RequestQueue:

@@ -13,6 +13,8 @@ from typing import Any, Final
 
 import requests
 
+from gateway.db.sessions import pause_work
+
 PROVIDER_TIMEOUT_S: Final = 5.0
 """The time of each wait for the provider."""
 MAX_PROVIDER_CALLS: Final = 2
@@ -37,6 +39,7 @@ class ProviderSession(requests.Session):
         if not _calls.acquire(blocking=False):
             raise requests.ConnectionError("too many calls to the provider are running")
         try:
+            pause_work()
             answer = super().request(method, url, *args, **{"timeout": PROVIDER_TIMEOUT_S, **options})
         finally:
             _calls.release()

@@ -106,8 +106,8 @@ class HostLink:
                 raise LinkUnreachableError(self._why or "the link went down")
             if before_send is not None:
                 before_send()
-            connection.send(octets, deadline)
             pause_work()
+            connection.send(octets, deadline)
             if not waiting.done.wait(max(0.0, deadline - time.monotonic())):
                 self._pending.unregister(key)  # an answer is delivered before this, or is late
                 if waiting.answer is None:

@@ -57,6 +57,7 @@ class SimulatorConnector:
     redirects = True
     settings: tuple[ConnectorSetting, ...] = ()
     asks_with_means = False
+    answers_at_once = True
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
         """Answer by the tables, or open an order."""

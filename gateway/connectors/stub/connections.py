@@ -16,7 +16,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from gateway.core.secret import RedactedDict
-from gateway.db.sessions import pause_work
 
 MAX_STUB_ANSWER_BYTES: Final = 1024 * 1024
 _READ_BYTES: Final = 65_536
@@ -110,7 +109,6 @@ class StubConnectionPool:
         if not self._host or not self._port:
             raise StubUnreachableError("no address is set (GATEWAY_STUB_ACQUIRER)")
         deadline = time.monotonic() + self._timeout_s
-        pause_work()
         if not self._free.acquire(timeout=self._timeout_s):
             raise StubUnreachableError("all lines are busy")
         try:

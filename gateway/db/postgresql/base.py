@@ -10,7 +10,7 @@ from typing import Any
 from django.db.backends.postgresql import base
 from psycopg.pq import TransactionStatus
 
-from gateway.db.sessions import IdleSession, SessionPool, enter_pool, is_session_too_old
+from gateway.db.sessions import SessionPool, SharedSession, enter_pool
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
@@ -18,6 +18,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     _pool: SessionPool | None = None
     """Where the present session is counted; None: nowhere."""
+    _generation = 0
+    _has_named_cursor = False
 
     def connect(self) -> None:
         """Take an idle session, or open one."""
@@ -29,6 +31,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if found is not None:
             self._use(found, pool)
             return
+        self._generation = pool.generation
         try:
             super().connect()
         except BaseException:
@@ -39,32 +42,41 @@ class DatabaseWrapper(base.DatabaseWrapper):
             raise
         self._pool = pool
 
-    def _use(self, session: IdleSession, pool: SessionPool) -> None:
+    def create_cursor(self, name: str | None = None) -> Any:
+        """A named cursor lives in its session until the request ends: the session is not given back before."""
+        self._has_named_cursor = self._has_named_cursor or name is not None
+        return super().create_cursor(name)
+
+    def _use(self, session: SharedSession, pool: SessionPool) -> None:
         """What Django sets at a new connection; the session's own state is that of one which was just opened."""
         self.in_atomic_block, self.needs_rollback = False, False
         self.savepoint_ids, self.atomic_blocks, self.run_on_commit = [], [], []
-        self.closed_in_transaction, self.errors_occurred, self.health_check_done = False, False, True
+        self.closed_in_transaction, self.errors_occurred = False, False
+        self.health_check_enabled, self.health_check_done = self.settings_dict["CONN_HEALTH_CHECKS"], False
         self.autocommit = True
-        self.close_at, self.connection, self._pool = session.close_at, session.line, pool
+        self.close_at, self.connection = session.close_at, session.line
+        self._pool, self._generation = pool, session.generation
 
-    def give_back(self) -> bool:
+    def give_back(self, *, at_end: bool = False) -> bool:
         """Let another thread have the session, unless it is in a transaction or something went wrong in it: then the
         end of the request decides. Returns whether this thread has none now."""
         line, pool = self.connection, self._pool
+        if at_end:
+            self._has_named_cursor = False
         if line is None:
             return True
         if pool is None or self.in_atomic_block or self.errors_occurred or not self.autocommit:
             return False
-        if line.pgconn.transaction_status != TransactionStatus.IDLE:
+        if self._has_named_cursor or line.pgconn.transaction_status != TransactionStatus.IDLE:
             return False
         self.connection, self._pool = None, None
-        pool.give(IdleSession(line, self.close_at))
+        pool.give(SharedSession(line, self.close_at, self._generation))
         return True
 
     def _close(self) -> Any:
         pool, self._pool = self._pool, None
         if pool is not None:
             pool.forget()
-            if not is_session_too_old(self.close_at):
-                pool.close_idle()  # it was closed for a fault, which the others may share: a server that went away
+            if self.errors_occurred:
+                pool.close_idle()  # it broke, and so may the others have: a server that went away
         return super()._close()  # type: ignore[misc]  # the stubs do not have it

@@ -558,7 +558,7 @@ def test_payments_that_wait_for_their_acquirer_need_no_session_each(
             try:
                 return pay(shop)
             finally:
-                sessions.give_back_sessions()
+                sessions.end_request()
 
         paying = [pool.submit(run) for _ in range(12)]
         until = time.monotonic() + 60
