@@ -300,6 +300,8 @@ class PieceStream(io.RawIOBase):
         return self._place
 
     def readinto(self, buffer: Any) -> int:
+        if self._place >= self._size:
+            return 0  # there is no piece, and nobody to wait for
         number, offset = divmod(self._place, FILE_PIECE_BYTES)
         if self._held[0] != number:
             self._held = number, self._fetch(number)
@@ -309,9 +311,9 @@ class PieceStream(io.RawIOBase):
         return len(octets)
 
 
-def load_piece(file: SettlementFile, number: int) -> FilePiece | None:
-    """Fetch a piece of an unfinished file from the database, still sealed."""
-    return FilePiece.objects.filter(file=file, number=number).first()
+def load_pieces(file: SettlementFile, first: int, end: int) -> dict[int, FilePiece]:
+    """Fetch the pieces ``first`` to before ``end`` of an unfinished file from the database, still sealed."""
+    return {piece.number: piece for piece in FilePiece.objects.filter(file=file, number__gte=first, number__lt=end)}
 
 
 def read_piece(piece: FilePiece | None) -> bytes:
