@@ -11,6 +11,7 @@ import hashlib
 import io
 import zlib
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import PurePath
@@ -221,12 +222,24 @@ def _reopen_file(file: SettlementFile, **changes: str) -> bool:
 
 
 def _store_pieces(file: SettlementFile, stream: BinaryIO) -> None:
-    """Store the bytes sealed, in the caller's transaction."""
+    """Store the bytes sealed, in the caller's transaction. A thread seals a piece while the database stores the one
+    before."""
     stream.seek(0)
-    for number, octets in enumerate(iter(lambda: stream.read(FILE_PIECE_BYTES), b"")):
-        piece = FilePiece(file=file, number=number)
-        piece.sealed = seal_piece(octets, piece.id)
-        piece.save(force_insert=True)
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="seal") as thread:
+        before: tuple[FilePiece, Future[bytes]] | None = None
+        for number, octets in enumerate(iter(lambda: stream.read(FILE_PIECE_BYTES), b"")):
+            piece = FilePiece(file=file, number=number)
+            sealing = thread.submit(seal_piece, octets, piece.id)
+            if before is not None:
+                _store_piece(*before)
+            before = piece, sealing
+        if before is not None:
+            _store_piece(*before)
+
+
+def _store_piece(piece: FilePiece, sealing: Future[bytes]) -> None:
+    piece.sealed = sealing.result()
+    piece.save(force_insert=True)
 
 
 def _detect_file_format(stream: BinaryIO, institute: ClearingInstitute) -> FileFormat:

@@ -12,6 +12,7 @@ from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -21,6 +22,7 @@ from django.test import override_settings
 
 from chargebacks.stages import DisputeStage
 from gateway.core import clock
+from gateway.vault.sealing import VaultError
 from reporting.models import (
     ClearingInstitute,
     FilePiece,
@@ -776,6 +778,38 @@ def test_the_layout_has_the_names_of_the_reconciliation_file() -> None:
         "ChargebackId",
     }
     assert set(header) - set(layout.COLUMN_NAMES) == told_by_us
+
+
+@pytest.mark.parametrize("size", [1, 1_000, 10_000])
+def test_the_pieces_of_a_file_are_its_bytes_in_order(shop: Shop, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    """A thread seals each while the one before is stored."""
+    monkeypatch.setattr(files, "FILE_PIECE_BYTES", size)
+    content = csv([line(payment_of(shop.api.pay().id), Descriptor=f"ORDER {number}") for number in range(9)])
+    file = receive(content, institute())
+    stored = files.load_pieces(file, 0, len(content) + 1)
+    assert sorted(stored) == list(range(-(-len(content) // size)))
+    assert b"".join(files.read_piece(stored[number]) for number in sorted(stored)) == content
+    assert files.load_pieces(file, 1, 3).keys() == {1, 2} & stored.keys()
+
+
+@pytest.mark.parametrize("broken", [0, 1, 3])
+def test_a_piece_that_cannot_be_sealed_leaves_nothing_of_the_file(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, broken: int
+) -> None:
+    monkeypatch.setattr(files, "FILE_PIECE_BYTES", 500)
+    content = csv([line(payment_of(shop.api.pay().id), Descriptor=f"ORDER {number}") for number in range(9)])
+    seal, sealed = files.seal_piece, []
+
+    def breaks(octets: bytes, ident: UUID) -> bytes:
+        sealed.append(ident)
+        if len(sealed) == broken + 1:
+            raise VaultError("no key")
+        return seal(octets, ident)
+
+    monkeypatch.setattr(files, "seal_piece", breaks)
+    with pytest.raises(VaultError, match="no key"):
+        receive(content, institute())
+    assert (SettlementFile.objects.count(), FilePiece.objects.count()) == (0, 0)
 
 
 def test_no_cell_of_the_database_holds_a_piece_in_clear(shop: Shop) -> None:
