@@ -307,7 +307,8 @@ def render_csv_blocks(
     """The CSV file in blocks: UTF-8, header, semicolons, CRLF, quotes of RFC 4180, dot decimals. ``escape``: of each
     cell, in a file for people (docs/decisions/0119).
 
-    A thread renders one block while the caller's thread, which has the database connection, fetches the next one.
+    A thread renders one block while the caller's thread, which has the database connection, fetches the next one. It
+    rests while a block is written: the writer would wait for the interpreter's lock, and the next query for the writer.
     """
     yield _render_rows(lambda: [CSV_HEADER])
     following = iter(lines)
