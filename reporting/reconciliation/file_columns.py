@@ -307,33 +307,39 @@ def render_csv_blocks(
     """The CSV file in blocks: UTF-8, header, semicolons, CRLF, quotes of RFC 4180, dot decimals. ``escape``: of each
     cell, in a file for people (docs/decisions/0119).
 
-    A thread renders one block while the caller's thread, which has the database connection, fetches the next one.
+    A thread renders one block while the caller's thread, which has the database connection, fetches the next one. It
+    rests while a block is written: the writer would wait for the interpreter's lock, and the next query for the writer.
     """
-    yield _render_rows([CSV_HEADER])
+    yield _render_rows(lambda: [CSV_HEADER])
     following = iter(lines)
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="csv") as thread:
         rendered: Future[bytes] | None = None
         while block := list(islice(following, CSV_BLOCK_LINES)):
-            before, rendered = rendered, thread.submit(_render_block, block, escape)
-            if before is not None:
-                yield before.result()
+            if rendered is not None:
+                yield rendered.result()
+            rendered = thread.submit(_render_block, block, escape)
         if rendered is not None:
             yield rendered.result()
 
 
 def _render_block(block: Sequence[SettlementLine], escape: Callable[[str], str] | None) -> bytes:
-    rows = [[cell(line) for cell in _CELLS] for line in block]
-    return _render_rows(rows if escape is None else [[escape(cell) for cell in row] for row in rows])
+    def rows() -> Iterator[Sequence[str]]:
+        for line in block:
+            row = [cell(line) for cell in _CELLS]
+            yield row if escape is None else [escape(cell) for cell in row]
+
+    return _render_rows(rows)
 
 
-def _render_rows(rows: Sequence[Sequence[str]]) -> bytes:
+def _render_rows(rows: Callable[[], Iterable[Sequence[str]]]) -> bytes:
     """Rows as CSV text. Nearly no block needs quotes, and the csv writer checks every character, which costs more than
     all the rest: it is used only where a block has a delimiter or quote inside a value."""
-    text = "\r\n".join([";".join(row) for row in rows]) + "\r\n"
-    delimiters, breaks = len(rows) * (len(RECONCILIATION_COLUMNS) - 1), len(rows)
+    joined = [";".join(row) for row in rows()]
+    text = "\r\n".join((*joined, ""))
+    delimiters, breaks = len(joined) * (len(RECONCILIATION_COLUMNS) - 1), len(joined)
     if '"' in text or (text.count(";"), text.count("\r"), text.count("\n")) != (delimiters, breaks, breaks):
         written = io.StringIO(newline="")
-        csv.writer(written, delimiter=";", lineterminator="\r\n", quoting=csv.QUOTE_MINIMAL).writerows(rows)
+        csv.writer(written, delimiter=";", lineterminator="\r\n", quoting=csv.QUOTE_MINIMAL).writerows(rows())
         text = written.getvalue()
     return text.encode()
 

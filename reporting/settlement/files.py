@@ -11,6 +11,7 @@ import hashlib
 import io
 import zlib
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import PurePath
@@ -221,12 +222,24 @@ def _reopen_file(file: SettlementFile, **changes: str) -> bool:
 
 
 def _store_pieces(file: SettlementFile, stream: BinaryIO) -> None:
-    """Store the bytes sealed, in the caller's transaction."""
+    """Store the bytes sealed, in the caller's transaction. A thread seals a piece while the database stores the one
+    before."""
     stream.seek(0)
-    for number, octets in enumerate(iter(lambda: stream.read(FILE_PIECE_BYTES), b"")):
-        piece = FilePiece(file=file, number=number)
-        piece.sealed = seal_piece(octets, piece.id)
-        piece.save(force_insert=True)
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="seal") as thread:
+        before: tuple[FilePiece, Future[bytes]] | None = None
+        for number, octets in enumerate(iter(lambda: stream.read(FILE_PIECE_BYTES), b"")):
+            piece = FilePiece(file=file, number=number)
+            sealing = thread.submit(seal_piece, octets, piece.id)
+            if before is not None:
+                _store_piece(*before)
+            before = piece, sealing
+        if before is not None:
+            _store_piece(*before)
+
+
+def _store_piece(piece: FilePiece, sealing: Future[bytes]) -> None:
+    piece.sealed = sealing.result()
+    piece.save(force_insert=True)
 
 
 def _detect_file_format(stream: BinaryIO, institute: ClearingInstitute) -> FileFormat:
@@ -300,6 +313,8 @@ class PieceStream(io.RawIOBase):
         return self._place
 
     def readinto(self, buffer: Any) -> int:
+        if self._place >= self._size:
+            return 0  # there is no piece, and nobody to wait for
         number, offset = divmod(self._place, FILE_PIECE_BYTES)
         if self._held[0] != number:
             self._held = number, self._fetch(number)
@@ -309,9 +324,9 @@ class PieceStream(io.RawIOBase):
         return len(octets)
 
 
-def load_piece(file: SettlementFile, number: int) -> FilePiece | None:
-    """Fetch a piece of an unfinished file from the database, still sealed."""
-    return FilePiece.objects.filter(file=file, number=number).first()
+def load_pieces(file: SettlementFile, first: int, end: int) -> dict[int, FilePiece]:
+    """Fetch the pieces ``first`` to before ``end`` of an unfinished file from the database, still sealed."""
+    return {piece.number: piece for piece in FilePiece.objects.filter(file=file, number__gte=first, number__lt=end)}
 
 
 def read_piece(piece: FilePiece | None) -> bytes:

@@ -8,7 +8,7 @@ shown; it never stops the file. One worker at a time, by a lease that every batc
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from functools import partial
@@ -60,9 +60,9 @@ class IntakeLeaseLostError(Exception):
 
 @dataclass(slots=True, kw_only=True)
 class _Batch:
-    """Lines to be written: ``rows`` as text of COPY, ``errors`` to be stored. ``last``: the line read last."""
+    """Lines to be written: ``text`` of COPY, ``errors`` to be stored. ``last``: the line read last."""
 
-    rows: list[str] = field(default_factory=list)
+    text: bytes = b""
     errors: list[LineError] = field(default_factory=list)
     faults: int = 0
     last: ParsedLine | None = None
@@ -169,8 +169,9 @@ def _read_file(file: SettlementFile) -> None:
     if file.state == SettlementFileState.RECEIVED:
         _update_file(file, state=SettlementFileState.READING, started_at=read_database_time())
     with MatchingRun(file) as work:
-        for batch in ReadAhead(partial(files.load_piece, file), files.read_piece, file.size, read):
-            _write_batch(file, batch, work)
+        batches = ReadAhead(partial(files.load_pieces, file), files.read_piece, file.size, read)
+        for batch in batches:
+            _write_batch(file, batch, work, batches.read_on)
     totals = {**file.totals, **opened[0].totals, "read": file.lines}
     said, why = totals.get("said"), ""
     if said is not None and said != totals.get("entries", file.lines):
@@ -184,11 +185,12 @@ def _read_batches(
 ) -> Iterator[_Batch]:
     """Batches of lines. ``kept``: faulty lines stored before these."""
     batch, count = _Batch(), 0
+    rows: list[str] = []
     for line in lines:
         batch.last = line
         row: Any = reading.read(line.number, line.values) if line.values is not None else list(line.faults)
         if isinstance(row[0], str):
-            batch.rows.append("\t".join(row))
+            rows.append("\t".join(row))
         else:
             batch.faults += 1
             if kept < MAX_LINE_ERRORS:
@@ -196,10 +198,18 @@ def _read_batches(
                 batch.errors += _build_errors(file, line.number, row)
         count += 1
         if count == INTAKE_BATCH_LINES:
+            batch.text = _join_rows(rows)
             yield batch
             batch, count = _Batch(), 0
+            rows = []
     if count:
+        batch.text = _join_rows(rows)
         yield batch
+
+
+def _join_rows(rows: list[str]) -> bytes:
+    """The text of COPY. No row has a line break: control characters are faults."""
+    return "\n".join((*rows, "")).encode()
 
 
 def _build_errors(file: SettlementFile, line: int, faults: list[LineFault]) -> list[LineError]:
@@ -209,39 +219,44 @@ def _build_errors(file: SettlementFile, line: int, faults: list[LineFault]) -> l
     ]
 
 
-def _write_batch(file: SettlementFile, batch: _Batch, work: MatchingRun) -> None:
-    """Write one batch, all or nothing. A line that the database refuses becomes a faulty one."""
+def _write_batch(file: SettlementFile, batch: _Batch, work: MatchingRun, read_on: Callable[[], None]) -> None:
+    """Write one batch, all or nothing. A line that the database refuses becomes a faulty one. ``read_on`` is called
+    when the batch is sent and only the database is left to work."""
     try:
-        _insert_batch(file, batch, work)
+        _insert_batch(file, batch, work, read_on)
     except psycopg.DataError:
         if not _set_rejected_lines_aside(file, batch, work):
             raise
-        _insert_batch(file, batch, work)
+        _insert_batch(file, batch, work, read_on)
 
 
 def _set_rejected_lines_aside(file: SettlementFile, batch: _Batch, work: MatchingRun) -> bool:
     """Turn lines that the database refuses into errors. Returns whether there were any."""
+    rows = batch.text.decode().split("\n")[:-1]
     with transaction.atomic(durable=True):
-        bad = work.find_rejected_rows(batch.rows)
+        bad = work.find_rejected_rows(rows)
     log.error("settlement_lines_rejected", file=file.id.hex, lines=len(bad), columns=sorted({name for _, name in bad}))
     for place, column in bad[: MAX_LINE_ERRORS - min(MAX_LINE_ERRORS, file.faults + batch.faults)]:
         fault = LineFault(
             column=FILE_COLUMN_BY_STAGED.get(column, ""), value="", message="has a value that cannot be kept"
         )
-        batch.errors += _build_errors(file, int(batch.rows[place].partition("\t")[0]), [fault])
+        batch.errors += _build_errors(file, int(rows[place].partition("\t")[0]), [fault])
     batch.faults += len(bad)
     for place, _ in reversed(bad):
-        del batch.rows[place]
+        del rows[place]
+    batch.text = _join_rows(rows)
     return bool(bad)
 
 
-def _insert_batch(file: SettlementFile, batch: _Batch, work: MatchingRun) -> None:
+def _insert_batch(file: SettlementFile, batch: _Batch, work: MatchingRun, read_on: Callable[[], None]) -> None:
     assert batch.last is not None
     now = read_database_time()
     with transaction.atomic(durable=True):
         counted: tuple[Any, ...] = (0, 0, 0, 0, None, None)
-        if batch.rows:
-            counted = work.batch("\n".join((*batch.rows, "")), now)
+        if batch.text:
+            work.stage_batch(batch.text)
+            read_on()
+            counted = work.match_batch(now)
             findings.detect_batch_findings(work, now)
         LineError.objects.bulk_create(batch.errors, batch_size=1_000)
         records, matched, multiple, unmatched, first, last = counted
@@ -276,13 +291,15 @@ SELECT count(*) FILTER (WHERE state = 'MATCHED'), count(*) FILTER (WHERE state =
 def _match_file(file: SettlementFile) -> None:
     """Match records that no recent id names: against older payments, references and amounts. In slices of lines, each a
     transaction, so that a worker that is killed loses one of them."""
+    counted: dict[str, int] = {}
     if file.unmatched:
         with MatchingRun(file) as work:
             while (last := work.find_slice_end(file.match_line, MATCHING_SLICE_RECORDS)) is not None:
                 with transaction.atomic(durable=True):
                     rematch_file(file, work, read_database_time(), after=file.match_line, last=last)
                     _update_file(file, match_line=last, tries=0)
-    _update_file(file, state=SettlementFileState.BOOKING, **count_by_match_state(file))
+        counted = count_by_match_state(file)
+    _update_file(file, state=SettlementFileState.BOOKING, **counted)
 
 
 def rematch_file(

@@ -117,7 +117,7 @@ _OF_PAYMENT: Final = ("payment", "merchant", "held_at", "kind", "inward", "statu
 _HITS: Final = " UNION ALL ".join(
     f"""
     SELECT a.id AS record, '{rule}' AS rule, {rank} AS rank, a.institute_merchant_id AS named, a.transaction_type,
-        a.record_type = 'SETTLED' AND (k.net <> a.amount OR k.currency <> a.currency) AS other_sum,
+        a.record_type, a.record_type = 'SETTLED' AND (k.net <> a.amount OR k.currency <> a.currency) AS other_sum,
         {", ".join(f"k.{name}" for name in _OF_PAYMENT)}
     FROM {{asked}} a CROSS JOIN LATERAL (SELECT * FROM {{known}} k WHERE k.{theirs} = a.{ours} OFFSET 0) k
     WHERE {present} AND (a.record_type = 'SETTLED' OR k.kind IN ({_list(DISPUTABLE_TYPES)}))
@@ -133,7 +133,7 @@ weighed AS (
     FROM hits
 ),
 found AS (
-    SELECT record, rule, {", ".join(_OF_PAYMENT)}, count(*) OVER (PARTITION BY record) AS many,
+    SELECT record, record_type, rule, {", ".join(_OF_PAYMENT)}, count(*) OVER (PARTITION BY record) AS many,
         count(*) OVER (PARTITION BY record, merchant) AS of_merchant,
         row_number() OVER (PARTITION BY record ORDER BY payment) AS number
     FROM weighed WHERE place = 1
@@ -146,7 +146,7 @@ WITH asked AS (
     FROM staged s LEFT JOIN held h ON h.held_at = s.institute_merchant_id
 ),
 {_BY_IDS.format(asked="asked", known="known")}
-SELECT record, rule, {", ".join(_OF_PAYMENT)}, many, of_merchant, number
+SELECT record, record_type, rule, {", ".join(_OF_PAYMENT)}, many, of_merchant, number
 FROM found WHERE number <= {MAX_STORED_CANDIDATES}"""
 
 _TAKEN_OVER: Final = tuple(
@@ -187,8 +187,8 @@ FROM written"""
 
 _MATCHES: Final = """
 INSERT INTO reporting_match (record_id, payment, record_type, chosen, rule, by, note, made_at, undone_by)
-SELECT f.record, f.payment, s.record_type, f.many = 1, f.rule, '', '', %(now)s, ''
-FROM found f JOIN staged s ON s.id = f.record"""
+SELECT f.record, f.payment, f.record_type, f.many = 1, f.rule, '', '', %(now)s, ''
+FROM found f"""
 
 
 class MatchingRun:
@@ -243,17 +243,21 @@ class MatchingRun:
     def _drop(cursor: Any) -> None:
         cursor.execute("DROP TABLE IF EXISTS known, older, held, staged, found")
 
-    def batch(self, text: str, now: datetime) -> tuple[Any, ...]:
-        """Match and write the lines of one batch, in the caller's transaction. ``text``: lines of COPY.
-
-        Returns the number of records, matched, multiple and unmatched, and the first and last settlement date.
-        """
-        values = {**self.values, "now": now}
+    def stage_batch(self, text: bytes) -> None:
+        """Send the lines of one batch, in the caller's transaction. ``text``: lines of COPY."""
         with connection.cursor() as cursor:
             # No ANALYZE: statistics of one batch say nothing about the next, and cost as much as a step.
             cursor.execute("TRUNCATE staged, found")
             with cursor.copy("COPY staged FROM STDIN") as copy:
                 copy.write(text)
+
+    def match_batch(self, now: datetime) -> tuple[Any, ...]:
+        """Match and write the lines that were staged, in the same transaction.
+
+        Returns the number of records, matched, multiple and unmatched, and the first and last settlement date.
+        """
+        values = {**self.values, "now": now}
+        with connection.cursor() as cursor:
             cursor.execute(f"INSERT INTO found {_FOUND}")
             cursor.execute(_SETTLEMENTS, values)
             cursor.execute(_RECORDS, values)

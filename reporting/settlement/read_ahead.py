@@ -2,20 +2,24 @@
 
 The thread uses no database: the pieces it needs are fetched by the caller, on the caller's connection, a bounded number
 before each batch is handed out. So memory is bounded, and a caller inside a transaction sees its own writes.
+
+The thread must neither lack pieces while the database works, nor hold the interpreter's lock while the caller sends a
+batch: each wait for it is 5 ms, and a batch is sent in forty parts.
 """
 
 from __future__ import annotations
 
 import io
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from queue import SimpleQueue
 from typing import Any, BinaryIO, Final, Generic, TypeVar, cast
 
 from reporting.settlement.files import FILE_PIECE_BYTES, PieceStream
 
-READ_AHEAD_PIECES: Final = 24
-"""Pieces fetched in advance: six megabytes, more than a usual batch of lines."""
+READ_AHEAD_PIECES: Final = 64
+"""Pieces fetched in advance: 16 MB of the file, two batches of long lines. With fewer the thread would wait for the
+caller in the middle of a batch."""
 RETAINED_PIECES: Final = 2
 LineBatch = TypeVar("LineBatch")
 
@@ -27,13 +31,14 @@ class _StoppedError(Exception):
 class ReadAhead(Generic[LineBatch]):
     """Iterator over the batches that ``read`` makes of the file, one batch ahead of the caller.
 
-    ``fetch(number)``: a sealed piece from the database, called by the iterating thread; ``open_(piece)``: its bytes,
-    called by the reading thread. Exceptions of ``read`` are raised from the iteration.
+    ``fetch(first, end)``: sealed pieces from the database by number, called by the iterating thread; ``open_(piece)``:
+    the bytes of one, called by the reading thread, of None where there is none. Exceptions of ``read`` are raised from
+    the iteration.
     """
 
     def __init__(
         self,
-        fetch: Callable[[int], Any],
+        fetch: Callable[[int, int], Mapping[int, Any]],
         open_: Callable[[Any], bytes],
         size: int,
         read: Callable[[BinaryIO], Iterator[LineBatch]],
@@ -44,7 +49,7 @@ class ReadAhead(Generic[LineBatch]):
         self._came = threading.Condition()
         self._room = threading.Semaphore(1)
         self._at = 0
-        self._stopped = False
+        self._stopped = self._handed_out = False
 
     def __iter__(self) -> Iterator[LineBatch]:
         thread = threading.Thread(target=self._run, name="settlement lines", daemon=True)
@@ -53,11 +58,12 @@ class ReadAhead(Generic[LineBatch]):
             while True:
                 kind, what = self._told.get()
                 if kind == "piece":
-                    self._give(what, what + 1)
+                    self._give(what)
                 elif kind == "batch":
-                    self._give(self._at + 1, min(self._at + 1 + READ_AHEAD_PIECES, -(-self._size // FILE_PIECE_BYTES)))
-                    self._room.release()
+                    self._give(self._at + 1)
+                    self._handed_out = True
                     yield what
+                    self.read_on()
                 elif what is not None:
                     raise what
                 else:
@@ -71,13 +77,21 @@ class ReadAhead(Generic[LineBatch]):
 
     # --- the caller's thread ------------------------------------------------------------------------------------------
 
-    def _give(self, first: int, end: int) -> None:
-        for number in range(first, end):
-            if number not in self._held:
-                piece = self._fetch(number)
-                with self._came:
-                    self._held[number] = piece
-                    self._came.notify_all()
+    def read_on(self) -> None:
+        """Let the thread read the batch after the next one. For a caller that has sent its batch and waits for the
+        database; otherwise the iteration calls it."""
+        if self._handed_out:
+            self._handed_out = False
+            self._room.release()
+
+    def _give(self, first: int) -> None:
+        end = min(first + READ_AHEAD_PIECES, -(-self._size // FILE_PIECE_BYTES))
+        lacking = [number for number in range(first, end) if number not in self._held]
+        if lacking:
+            found = self._fetch(lacking[0], end)
+            with self._came:
+                self._held.update((number, found.get(number)) for number in lacking)
+                self._came.notify_all()
 
     # --- the reading thread -------------------------------------------------------------------------------------------
 

@@ -28,6 +28,11 @@ from reporting.settlement.models import (
 
 FETCH_SIZE: Final = 2_000
 """Records fetched at a time."""
+# Looked up once: a member of an enumeration costs as much as ten columns of a line.
+_FEE: Final = RecordType.FEE.value
+_MATCHED, _MULTIPLE_MATCHES, _NOT_MATCHED = (
+    state.value for state in (MatchState.MATCHED, MatchState.MULTIPLE_MATCHES, MatchState.NOT_MATCHED)
+)
 END_OF_TIME: Final = datetime(9999, 1, 1, tzinfo=UTC)
 
 
@@ -117,11 +122,11 @@ class SettlementLine(NamedTuple):
 
     @property
     def matching(self) -> str:
-        if self.record_type == RecordType.FEE:
+        if self.record_type == _FEE:
             return ""
         if self.payment is not None:
-            return MatchState.MATCHED
-        return MatchState.MULTIPLE_MATCHES if self.candidates else MatchState.NOT_MATCHED
+            return _MATCHED
+        return _MULTIPLE_MATCHES if self.candidates else _NOT_MATCHED
 
     @property
     def is_bank_account(self) -> bool:

@@ -26,11 +26,24 @@ from config.launcher.var_folder import PROJECT_ROOT
 from tests.benchmarks.traffic import Shop
 from tests.support.ports import free_port
 
-OWN: Final = ("DATABASE_URL", "CELERY_BROKER_URL", "DJANGO_", "GATEWAY_", "TOLLHOUSE_", "PG")
+OWN: Final = (
+    "DATABASE_URL",
+    "CELERY_BROKER_URL",
+    "DJANGO_",
+    "GATEWAY_",
+    "TOLLHOUSE_",
+    "PG",
+    "PYTHONDONTWRITEBYTECODE",  # each program that is started would compile its modules anew: 2 s more
+)
 READY_TIMEOUT_S: Final = 120.0
 OPEN_VAULT: Final = "import django; django.setup(); from gateway.vault.sealing import current_vault; current_vault()"
 PRODUCT: Final = "config.wsgi:application"
 BASELINE: Final = "tests.benchmarks.baseline.wsgi:application"
+
+
+def bare_environment() -> dict[str, str]:
+    """The caller's environment without what would change what is measured."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(OWN)}
 
 
 class NotReadyError(Exception):
@@ -143,9 +156,8 @@ class Ground:
 
     def environment(self, database: str, **more: str) -> dict[str, str]:
         """A production-like environment: nothing of the caller's that would change what is measured."""
-        bare = {name: value for name, value in os.environ.items() if not name.startswith(OWN)}
         return {
-            **bare,
+            **bare_environment(),
             "DATABASE_URL": self._postgres.local_url(self.url(database)),
             "DJANGO_SECRET_KEY": self._secret,
             "GATEWAY_ENVIRONMENT": "test",

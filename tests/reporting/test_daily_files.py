@@ -23,7 +23,7 @@ from config.timers import TIMERS
 from gateway.core import clock
 from gateway.models import Merchant
 from reporting.models import ClearingInstitute, Match, Settlement, SettlementRecord
-from reporting.reconciliation import daily_files, period_files
+from reporting.reconciliation import daily_files, file_columns, period_files
 from reporting.reconciliation.file_columns import (
     CSV_HEADER,
     RECONCILIATION_COLUMNS,
@@ -292,7 +292,7 @@ def test_quotes_stand_where_the_csv_writer_puts_them(odd: str) -> None:
 
 def test_lines_are_fetched_by_the_callers_thread_and_blocks_stay_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """A database connection belongs to its thread; what renders the blocks is another one."""
-    monkeypatch.setattr("reporting.reconciliation.file_columns.CSV_BLOCK_LINES", 2)
+    monkeypatch.setattr(file_columns, "CSV_BLOCK_LINES", 2)
     fetching: set[int] = set()
 
     def lines() -> Iterator[SettlementLine]:
@@ -305,6 +305,39 @@ def test_lines_are_fetched_by_the_callers_thread_and_blocks_stay_in_order(monkey
     assert [block.count(b"\r\n") for block in blocks] == [1, 2, 2, 2, 1]
     rows = csv.DictReader(io.StringIO(b"".join(blocks).decode(), newline=""), delimiter=";")
     assert [row["SettlementTxId"] for row in rows] == [f"TX-{number}" for number in range(7)]
+
+
+def test_the_thread_rests_while_a_block_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It works while the next lines are fetched; beside the writing it would keep the next query waiting."""
+    monkeypatch.setattr(file_columns, "CSV_BLOCK_LINES", 2)
+    render, begun = file_columns._render_block, []
+
+    def noted(*arguments: Any) -> bytes:
+        begun.append(1)
+        return render(*arguments)
+
+    monkeypatch.setattr(file_columns, "_render_block", noted)
+    blocks = render_csv_blocks(line_of(settlement_tx_id=f"TX-{number}") for number in range(7))
+    assert next(blocks).count(b"\r\n") == 1
+    for written, _block in enumerate(blocks, 1):
+        assert len(begun) == written
+    assert len(begun) == 4
+
+
+def test_a_fault_of_the_thread_ends_the_file_behind_the_blocks_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_columns, "CSV_BLOCK_LINES", 2)
+    fetched: list[int] = []
+
+    def lines() -> Iterator[SettlementLine]:
+        for number in range(9):
+            fetched.append(number)
+            yield line_of(institute="unknown") if number == 3 else line_of()
+
+    blocks = render_csv_blocks(lines())
+    assert [next(blocks).count(b"\r\n") for _ in range(2)] == [1, 2]
+    with pytest.raises(KeyError, match="unknown"):
+        next(blocks)
+    assert len(fetched) == 6  # no more than the lines of one block were fetched in vain
 
 
 def test_a_line_that_cannot_be_rendered_ends_the_file() -> None:
@@ -601,7 +634,7 @@ def test_a_file_appears_whole_or_not_at_all(outbox: Path) -> None:
 def test_many_lines_are_asked_for_a_few_at_a_time(shop: Shop, where: Settlement, monkeypatch: Any) -> None:
     """Issue: streaming."""
     monkeypatch.setattr("reporting.settlement.record_queries.FETCH_SIZE", 2)
-    monkeypatch.setattr("reporting.reconciliation.file_columns.CSV_BLOCK_LINES", 2)
+    monkeypatch.setattr(file_columns, "CSV_BLOCK_LINES", 2)
     file = books.file_of(ClearingInstitute.objects.get())
     made = [books.record(where, file, settlement_tx_id=f"TX-{number}") for number in range(5)]
     outgoing = only_file(shop)

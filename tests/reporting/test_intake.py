@@ -12,6 +12,7 @@ from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -21,6 +22,7 @@ from django.test import override_settings
 
 from chargebacks.stages import DisputeStage
 from gateway.core import clock
+from gateway.vault.sealing import VaultError
 from reporting.models import (
     ClearingInstitute,
     FilePiece,
@@ -33,6 +35,7 @@ from reporting.models import (
 from reporting.settlement import files, intake, layout, watched_folder
 from reporting.settlement.formats import delimited
 from reporting.settlement.formats.port import UnreadableFileError
+from reporting.settlement.matching import MatchingRun
 from tests.support.database import every_cell, places_of
 from tests.support.fixtures import Shop
 from tests.support.office import person, signed_in
@@ -214,6 +217,22 @@ def test_a_line_that_the_database_does_not_take_spoils_only_itself(shop: Shop, m
     assert (file.state, file.lines, file.records, file.faults) == ("DONE", 4, 2, 2)
     told = LineError.objects.order_by("line").values_list("line", "column", "message")
     assert list(told) == [(at, "TxRequestTime", "has a value that cannot be kept") for at in (1, 4)]
+
+
+@pytest.mark.parametrize("refused", [{3}, {4}, {3, 4}, {1, 2}, {5}, {1, 2, 3, 4, 5}])
+def test_a_line_that_the_database_does_not_take_spoils_no_batch_before_or_after_its_own(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, refused: set[int]
+) -> None:
+    """Batches of two lines, also where none of a batch is taken; the next one is read before that is known."""
+    monkeypatch.setattr(intake, "INTAKE_BATCH_LINES", 2)
+    monkeypatch.setattr(layout, "_FARTHEST", timedelta(hours=23))
+    good = line(payment_of(shop.api.pay().id))
+    bad = {**good, "TxRequestTime": "2026-11-21 10:00:00+22:00"}
+    rows = [{**(bad if at in refused else good), "SettlementTxId": f"L{at}"} for at in range(1, 6)]
+    file = take_in(csv(rows), institute())
+    assert (file.state, file.lines, file.records, file.faults) == ("DONE", 5, 5 - len(refused), len(refused))
+    assert set(LineError.objects.values_list("line", flat=True)) == refused
+    assert set(SettlementRecord.objects.values_list("line", flat=True)) == {1, 2, 3, 4, 5} - refused
 
 
 @pytest.mark.parametrize(
@@ -539,6 +558,80 @@ def test_reading_goes_on_behind_the_last_batch(shop: Shop, monkeypatch: pytest.M
     ]
 
 
+def test_a_batch_that_was_sent_and_not_written_is_sent_again(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread reads on while the database works on a batch; what it has read is lost with the worker, no more."""
+    monkeypatch.setattr(intake, "INTAKE_BATCH_LINES", 3)
+    payment = payment_of(shop.api.pay().id)
+    file = receive(csv([line(payment, SettlementTxId=f"L{number}") for number in range(10)]), institute())
+    match, sent = MatchingRun.match_batch, []
+
+    def dies_in_the_second(*arguments: Any) -> tuple[Any, ...]:
+        sent.append(1)
+        counted = match(*arguments)
+        if len(sent) == 2:
+            raise RuntimeError("died")
+        return counted
+
+    monkeypatch.setattr(MatchingRun, "match_batch", dies_in_the_second)
+    assert intake.process_file(file.pk) is False
+    file.refresh_from_db()
+    assert (file.state, file.lines, file.records, SettlementRecord.objects.count()) == ("READING", 3, 3, 3)
+    SettlementFile.objects.filter(pk=file.pk).update(lease_until=None)
+    assert intake.process_file(file.pk)
+    file.refresh_from_db()
+    assert (file.state, file.lines, file.records, len(sent)) == ("DONE", 10, 10, 5)
+    assert list(SettlementRecord.objects.order_by("line").values_list("settlement_tx_id", flat=True)) == [
+        f"L{number}" for number in range(10)
+    ]
+
+
+def test_a_fault_of_the_thread_fails_the_file_behind_the_batches_before_it(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What cannot be read, in the third batch, is told; a mended reader goes on there."""
+    monkeypatch.setattr(intake, "INTAKE_BATCH_LINES", 3)
+    payment = payment_of(shop.api.pay().id)
+    content = csv([line(payment, SettlementTxId=f"L{number}") for number in range(10)])
+    file = receive(content, institute())
+    read = layout.LineReader.read
+
+    def breaks(reader: layout.LineReader, number: int, values: Any) -> Any:
+        if number == 8:
+            raise LookupError(number)
+        return read(reader, number, values)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(layout.LineReader, "read", breaks)
+        intake.process_file(file.pk)
+    file.refresh_from_db()
+    assert (file.state, file.lines, file.records, SettlementRecord.objects.count()) == ("FAILED", 6, 6, 6)
+    assert "the file cannot be read (LookupError)" in file.why
+    assert receive(content, file.institute).pk == file.pk
+    assert intake.process_file(file.pk)
+    file.refresh_from_db()
+    assert (file.state, file.lines, file.records) == ("DONE", 10, 10)
+
+
+def test_every_batch_renews_the_lease(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file may take longer than the lease, a batch may not."""
+    monkeypatch.setattr(intake, "INTAKE_BATCH_LINES", 2)
+    payment = payment_of(shop.api.pay().id)
+    file = receive(csv([line(payment, SettlementTxId=f"L{number}") for number in range(6)]), institute())
+    write, leases = intake._write_batch, []
+
+    def noted(*arguments: Any) -> None:
+        leases.append(SettlementFile.objects.get(pk=file.pk).lease_until)
+        write(*arguments)
+        leases.append(SettlementFile.objects.get(pk=file.pk).lease_until)
+
+    monkeypatch.setattr(intake, "_write_batch", noted)
+    assert intake.process_file(file.pk)
+    before, after = leases[::2], leases[1::2]
+    assert len(after) == 3
+    assert all(now > then for then, now in zip(before, after, strict=True))
+    assert before[1:] == after[:-1]
+
+
 def test_a_file_that_fails_again_and_again_is_left_alone(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     file = receive(csv([line(payment_of(shop.api.pay().id))]), institute())
 
@@ -685,6 +778,38 @@ def test_the_layout_has_the_names_of_the_reconciliation_file() -> None:
         "ChargebackId",
     }
     assert set(header) - set(layout.COLUMN_NAMES) == told_by_us
+
+
+@pytest.mark.parametrize("size", [1, 1_000, 10_000])
+def test_the_pieces_of_a_file_are_its_bytes_in_order(shop: Shop, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    """A thread seals each while the one before is stored."""
+    monkeypatch.setattr(files, "FILE_PIECE_BYTES", size)
+    content = csv([line(payment_of(shop.api.pay().id), Descriptor=f"ORDER {number}") for number in range(9)])
+    file = receive(content, institute())
+    stored = files.load_pieces(file, 0, len(content) + 1)
+    assert sorted(stored) == list(range(-(-len(content) // size)))
+    assert b"".join(files.read_piece(stored[number]) for number in sorted(stored)) == content
+    assert files.load_pieces(file, 1, 3).keys() == {1, 2} & stored.keys()
+
+
+@pytest.mark.parametrize("broken", [0, 1, 3])
+def test_a_piece_that_cannot_be_sealed_leaves_nothing_of_the_file(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, broken: int
+) -> None:
+    monkeypatch.setattr(files, "FILE_PIECE_BYTES", 500)
+    content = csv([line(payment_of(shop.api.pay().id), Descriptor=f"ORDER {number}") for number in range(9)])
+    seal, sealed = files.seal_piece, []
+
+    def breaks(octets: bytes, ident: UUID) -> bytes:
+        sealed.append(ident)
+        if len(sealed) == broken + 1:
+            raise VaultError("no key")
+        return seal(octets, ident)
+
+    monkeypatch.setattr(files, "seal_piece", breaks)
+    with pytest.raises(VaultError, match="no key"):
+        receive(content, institute())
+    assert (SettlementFile.objects.count(), FilePiece.objects.count()) == (0, 0)
 
 
 def test_no_cell_of_the_database_holds_a_piece_in_clear(shop: Shop) -> None:
