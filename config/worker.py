@@ -72,8 +72,7 @@ class WorkerWatchdog(bootsteps.StartStopStep):  # type: ignore[misc]
             if (over := _find_overdue_task(worker, time.time())) is not None:
                 log.critical("task_over_time_limit", task=over, limit_s=settings.GATEWAY_TIMER_LIMIT_S)
                 self._leave()
-            # One that takes tasks need not be asked what waits. Where the broker is away nothing does; Celery itself waits
-            # for it.
+            # One that takes tasks need not be asked what waits. While the broker is away nothing does.
             waiting = queued.count() if state.all_total_count[0] == hearing.taken else 0
             taken, is_free = state.all_total_count[0], len(state.active_requests) < worker.concurrency
             if settings.GATEWAY_WORKER_STALLED_S > 0 and hearing.is_stalled(
