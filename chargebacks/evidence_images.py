@@ -6,8 +6,6 @@ from __future__ import annotations
 import io
 from typing import Final
 
-from PIL import Image, ImageOps
-
 from chargebacks.evidence import load_thumbnail, store_thumbnail, stream_evidence
 from chargebacks.models import Evidence
 from gateway.core import image_limits
@@ -36,6 +34,8 @@ def render_packet_image(file: Evidence) -> bytes | None:
 
 
 def _reencode_image(file: Evidence, side: int) -> bytes | None:
+    from PIL import Image, ImageOps
+
     try:
         with image_limits.open_image(b"".join(stream_evidence(file))) as opened:
             if not image_limits.is_cheap_to_decode(opened):

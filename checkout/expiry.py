@@ -14,7 +14,7 @@ from checkout.models import Checkout
 from gateway.core import clock
 from gateway.db.statement import execute_sql
 from gateway.models import Merchant
-from gateway.timers.registry import Timer
+from gateway.timers.registry import Timer, interval_sql
 
 EXPIRY_BATCH_SIZE: Final = 1_000
 """Checkouts per statement, and per run."""
@@ -71,4 +71,11 @@ CHECKOUT_EXPIRY_TIMER: Final = Timer(
     run=erase_expired_secrets,
     next_at=next_checkout_expiry,
     every_s=60.0,
+    earliest_due=f"""
+        SELECT least(
+            (SELECT min(expires_at) FROM checkout_checkout WHERE request_sealed IS NOT NULL),
+            (SELECT min(expires_at) + {interval_sql(UNUSED_CHECKOUT_RETENTION)} FROM checkout_checkout
+                WHERE attempts = 0 AND link_id IS NOT NULL),
+            (SELECT min(expires_at) + {interval_sql(ABANDONED_CHECKOUT_RETENTION)} FROM checkout_checkout
+                WHERE attempts = 0 AND link_id IS NULL))""",  # noqa: S608 - a constant
 )

@@ -11,8 +11,6 @@ import io
 from dataclasses import dataclass
 from typing import Final
 
-from PIL import Image, ImageOps
-
 from checkout.models import PaymentPageStyle
 from gateway.core.image_limits import is_cheap_to_decode, open_image
 from gateway.models import Channel
@@ -60,6 +58,8 @@ def _measure_luminance(colour: str) -> float:
 
 def render_logo(octets: bytes) -> bytes:
     """An uploaded picture (PNG, JPEG) as a small PNG. Raises LogoRejectedError."""
+    from PIL import Image, ImageOps
+
     try:
         with open_image(octets) as opened:
             if not is_cheap_to_decode(opened):

@@ -7,8 +7,6 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any, Final
 
-import qrcode
-import qrcode.image.svg
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
@@ -68,6 +66,9 @@ else:
 
 def render_qr_code(text: str) -> SafeString:
     """A QR code as an SVG element for a page. It has a light ground, so that it reads on a dark page, too."""
+    import qrcode
+    import qrcode.image.svg
+
     code = qrcode.QRCode(border=4, image_factory=qrcode.image.svg.SvgPathFillImage)
     code.add_data(text)
     code.make(fit=True)

@@ -17,5 +17,6 @@ TIMERS: Final = (
     Timer(name="payment page", run=page_snapshots.refresh_page_snapshots, every_s=300.0,
           about="Keep what the payment page loads and sends whenever it has changed."),
     Timer(name="policy reports", run=csp_reports.purge_violations, every_s=60.0,
+          earliest_due="SELECT statement_timestamp() FROM checkout_policyviolation ORDER BY id LIMIT 1",
           about="Forget violations that browsers reported last 90 days ago, and those that are too many."),
 )  # fmt: skip

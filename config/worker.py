@@ -13,7 +13,6 @@ import os
 import signal
 import threading
 import time
-from contextlib import suppress
 from typing import Any, Final
 
 import structlog
@@ -68,15 +67,13 @@ class WorkerWatchdog(bootsteps.StartStopStep):  # type: ignore[misc]
 
     def _watch(self, worker: Any) -> None:
         hearing = WorkerLiveness(settings.GATEWAY_WORKER_STALLED_S, time.monotonic())
+        queued = wakeup.QueuedTasks()
         while not self._over.wait(LIVENESS_CHECK_INTERVAL_S):
             if (over := _find_overdue_task(worker, time.time())) is not None:
                 log.critical("task_over_time_limit", task=over, limit_s=settings.GATEWAY_TIMER_LIMIT_S)
                 self._leave()
-            taken, waiting = state.all_total_count[0], 0
-            if taken == hearing.taken:  # one that takes tasks need not be asked what waits
-                # A broker that is away has nothing to take; Celery itself waits for it.
-                with suppress(Exception), wakeup.open_broker_connection() as line:
-                    waiting = wakeup.count_queued_tasks(line)
+            # One that takes tasks need not be asked what waits. While the broker is away nothing does.
+            waiting = queued.count() if state.all_total_count[0] == hearing.taken else 0
             taken, is_free = state.all_total_count[0], len(state.active_requests) < worker.concurrency
             if settings.GATEWAY_WORKER_STALLED_S > 0 and hearing.is_stalled(
                 time.monotonic(), taken=taken, waiting=waiting, is_free=is_free

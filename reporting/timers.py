@@ -48,6 +48,10 @@ TIMERS: Final = (
         name="settlement lines",
         about="Enter chargebacks and reversals that could not be entered when they came.",
         run=chargeback_booking.retry_unbooked_records,
+        # Due while any finding is open: those of one kind are in no index.
+        earliest_due="""
+            SELECT statement_timestamp() FROM reporting_finding WHERE closed_at IS NULL
+            ORDER BY merchant_id, id LIMIT 1""",
         every_s=30.0,
     ),
     Timer(

@@ -2,7 +2,8 @@
 
 The server is a direct child and dies with us. A crash loses no committed row: `fsync` is on (but for tests),
 and leftovers of a kill (a stale `postmaster.pid`, a server without its launcher) are cleaned up at the next start.
-Settings are given on the command line, so they are here and in no file that could go stale.
+Settings are given on the command line, so they are here and in no file that could go stale. psycopg is imported by the
+functions that use it: it takes longer than all else of the launcher, which first starts what others wait for.
 """
 
 from __future__ import annotations
@@ -18,8 +19,6 @@ import time
 from functools import partial
 from pathlib import Path
 from urllib.parse import quote, urlsplit
-
-import psycopg
 
 from config.launcher.errors import LaunchError, find_fault_line, first_line_of_error, read_lines_since
 from config.launcher.postgres_files import (
@@ -327,6 +326,8 @@ def _reports_ready(data: Path, child: subprocess.Popen[bytes]) -> bool:
 
 def check_database_url(url: str) -> str:
     """A DATABASE_URL that answers and is new enough, in the scheme the driver knows; else LaunchError."""
+    import psycopg
+
     scheme, _, rest = url.partition("://")
     if scheme not in ("postgres", "postgresql", "psql", "pgsql") or not rest:
         raise LaunchError("DATABASE_URL must name a PostgreSQL database: postgresql://user:password@host:5432/name.")
@@ -344,6 +345,8 @@ def check_database_url(url: str) -> str:
 
 def _has_database(url: str) -> bool:
     """True if the database of `url` exists; False when the server took too long to answer."""
+    import psycopg
+
     try:
         create_database(url)
     except psycopg.errors.ConnectionTimeout:
@@ -353,6 +356,8 @@ def _has_database(url: str) -> bool:
 
 def create_database(url: str) -> None:
     """Create the database of `url` if the server has none of that name."""
+    import psycopg
+
     name = urlsplit(url).path.lstrip("/")
     try:
         psycopg.connect(url, connect_timeout=POSTGRES_CONNECT_TIMEOUT_S).close()

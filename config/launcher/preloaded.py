@@ -23,6 +23,7 @@ from typing import Final
 
 from config.launcher.child import run_module
 from config.launcher.code_host import LOADED, MAX_MESSAGE_BYTES
+from config.launcher.method_code import keep_method_code
 from config.launcher.process import set_parent_death_signal
 
 PRELOADED_MODULES: Final = (
@@ -36,7 +37,8 @@ PRELOADED_MODULES: Final = (
 def main() -> int:
     """Load, then fork until the launcher closes the line."""
     line = socket.socket(fileno=os.dup(0))
-    _load_code()
+    with keep_method_code(Path(sys.argv[1])):
+        _load_code()
     line.send(LOADED)
     while True:
         message, descriptors, _, _ = socket.recv_fds(line, MAX_MESSAGE_BYTES, 2)
@@ -58,11 +60,11 @@ def _load_code() -> None:
     from django.conf import settings
 
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    _leave_out_celery_shell()
     django.setup()
     from django.urls import get_resolver
 
     get_resolver().url_patterns  # noqa: B018 - views are loaded on first use
-    _leave_out_celery_shell()
     for name in PRELOADED_MODULES:
         importlib.import_module(name)
     from django.apps import apps
@@ -88,10 +90,13 @@ def _load_code() -> None:
 
 def _leave_out_celery_shell() -> None:
     """Let Celery's command line do without its interactive shell, for which it would load 160 modules of prompt_toolkit
-    and others."""
+    and others, and without colours, for which it would compile the hundred expressions of a lexer."""
     shell = types.ModuleType("click_repl")
     shell.__dict__["register_repl"] = lambda _group: None
     sys.modules.setdefault(shell.__name__, shell)
+    sys.modules["pygments"] = None  # type: ignore[assignment]  # importing it is an ImportError
+    importlib.import_module("celery.bin.base")
+    del sys.modules["pygments"]
 
 
 def _fork_twice() -> int:

@@ -6,8 +6,6 @@ import contextlib
 import hashlib
 from pathlib import Path
 
-import psycopg
-
 from config.launcher.build_number import hash_sources
 from config.launcher.var_folder import PROJECT_ROOT, write_private
 
@@ -18,12 +16,16 @@ APPLIED_MIGRATIONS_SQL = (
 
 def mark_prepared(var: Path, database_url: str) -> None:
     """Record what was prepared, and for which sources."""
+    import psycopg
+
     with contextlib.suppress(psycopg.Error):  # it only saves time
         write_private(var / "prepared", _fingerprint(database_url))
 
 
 def is_prepared(var: Path, database_url: str) -> bool:
     """True if sources, database and its applied migrations are those of the last start."""
+    import psycopg
+
     try:
         return (var / "prepared").read_text(encoding="utf-8") == _fingerprint(database_url)
     except (OSError, psycopg.Error):
@@ -31,6 +33,8 @@ def is_prepared(var: Path, database_url: str) -> bool:
 
 
 def _fingerprint(database_url: str) -> str:
+    import psycopg
+
     with psycopg.connect(database_url) as connection:
         applied = connection.execute(APPLIED_MIGRATIONS_SQL).fetchone()
     text = "\n".join((database_url, str(applied), hash_sources(PROJECT_ROOT)[0]))

@@ -87,16 +87,17 @@ class Supervisor:
         if demo is not None and not os.environ.get("GATEWAY_STUB_ACQUIRER"):
             address = self.ground.environment["GATEWAY_STUB_ACQUIRER"]
             self._launch("The stub acquirer", "acquirer", build_acquirer_command(self.var, address), forked=False)
-        code = StartWait("The code", {}, self.ground.code.work, slow=self.ground.code)
-        code.until(self.ground.code.is_loaded, lambda: "reading the sources")
         # Nothing to migrate (all but first starts): the web server need not wait to load its sources. In the
-        # live environment it always waits, as the start-up checks must pass first.
+        # live environment it always waits, as the start-up checks must pass first. Looked at while the code is loaded.
         url = self.ground.environment["DATABASE_URL"]
         early = demo is not None and is_prepared(self.var, url)
+        code = StartWait("The code", {}, self.ground.code.work, slow=self.ground.code)
+        code.until(self.ground.code.is_loaded, lambda: "reading the sources")
         if early:
             self._launch("The web server", "web", self.web.command())
         self._prepare(demo, migrated=early)
-        mark_prepared(self.var, url)
+        if not early:
+            mark_prepared(self.var, url)
         # Worker and beat come last: on a small machine they would only slow the web server down.
         if not early:
             self._launch("The web server", "web", self.web.command())

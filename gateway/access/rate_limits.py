@@ -43,4 +43,8 @@ TIMER: Final = Timer(
     run=_delete_old_windows,
     every_s=SWEEP_INTERVAL_S,
     about="Forget counters of past windows.",
+    # Due while there is any: which ended first is in no index.
+    earliest_due="""
+        SELECT statement_timestamp() FROM gateway_throttlewindow
+        ORDER BY entity_id, operation, window_s, "window" LIMIT 1""",
 )

@@ -62,6 +62,11 @@ def _compile_structure(structure: Structure) -> CompiledParams:
     return exact, maps
 
 
+def find_root(name: str) -> str:
+    """The first word of a name: ``cart.items[3].name`` → ``cart``."""
+    return name.partition(".")[0].partition("[")[0]
+
+
 def _echo_path(full: str) -> tuple[str | None, ...]:
     steps: list[str | None] = []
     for part in re.findall(r"\[\]|\[[^\]]+\]|[^.\[\]]+", full):

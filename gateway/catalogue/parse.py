@@ -31,7 +31,14 @@ from gateway.catalogue.free_text_masking import (
     mask_free_text,
     mask_split_number,
 )
-from gateway.catalogue.lookup import BRACKETS_PATTERN, INDEX_PATTERN, CompiledParam, compile_structures, find_parameter
+from gateway.catalogue.lookup import (
+    BRACKETS_PATTERN,
+    INDEX_PATTERN,
+    CompiledParam,
+    compile_structures,
+    find_parameter,
+    find_root,
+)
 from gateway.catalogue.nesting import mask_account_number, nest_entries
 from gateway.catalogue.parameters import Parameters
 from gateway.catalogue.rules import ParameterRule, RuleInput
@@ -104,11 +111,7 @@ class Catalogue:
         self._plain = {name: (row, (), None) for name, row in self._exact.items() if "[]" not in name}
         self._known, self._known_maps = compile_structures(elsewhere)
         self._roots = (
-            {
-                re.split(r"[.\[]", name, maxsplit=1)[0]
-                for name in (*self._exact, *self._known)
-                if "." in name or "[" in name
-            }
+            {find_root(name) for name in (*self._exact, *self._known) if "." in name or "[" in name}
             | self._maps.keys()
             | self._known_maps.keys()
         )
@@ -180,7 +183,7 @@ class Catalogue:
         return self._exact.get(BRACKETS_PATTERN.sub("[]", name)) if "[" in name else None
 
     def is_inside_a_structure(self, name: str) -> bool:
-        return ("." in name or "[" in name) and re.split(r"[.\[]", name, maxsplit=1)[0] in self._roots
+        return ("." in name or "[" in name) and find_root(name) in self._roots
 
     def alternatives(self, name: str) -> tuple[str, list[str]]:
         """The unknown word of a dotted name, and the known words for its place, if not too many."""

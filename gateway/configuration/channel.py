@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
-from zoneinfo import available_timezones
 
 from gateway.configuration.section import ConfigurationSection, ConfigurationTarget
 from gateway.connectors.account_updaters import load_account_updater
@@ -12,6 +11,7 @@ from gateway.connectors.token_services import load_token_service
 from gateway.core import document as d
 from gateway.core.authorization_validity import EVERY_OTHER_BRAND, MAX_AUTHORIZATION_DAYS
 from gateway.core.brands import CARD_BRANDS, PAYMENT_BRANDS
+from gateway.core.time_zones import list_time_zones
 from gateway.models import MAX_DESCRIPTOR_CHARS, MAX_REVERSAL_HOURS, THROTTLED_OPERATIONS, Channel
 
 _NAMES: Final[Mapping[str, str]] = {
@@ -29,7 +29,7 @@ _NAMES: Final[Mapping[str, str]] = {
 
 def _zone(value: Any, path: str, faults: d.DocumentFaults) -> str:
     """The time zone of subscription jobs; empty: the merchant's."""
-    if not isinstance(value, str) or (value and value not in available_timezones()):
+    if not isinstance(value, str) or (value and value not in list_time_zones()):
         faults.add(path, "must be a time zone such as Europe/Berlin, or empty for the merchant's")
         return ""
     return value

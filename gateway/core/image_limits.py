@@ -1,14 +1,14 @@
 """Limits of uploaded images, checked before decoding: a file of 194 KB may hold 50 million pixels, and one of 5 MB a
-million parts, which cost more than its picture."""
+million parts, which cost more than its picture. Pillow is imported where an image is opened, which is rare."""
 
 from __future__ import annotations
 
 import io
 import warnings
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from PIL import Image
-from PIL.JpegImagePlugin import MARKER
+if TYPE_CHECKING:
+    from PIL import Image
 
 MAX_IMAGE_PIXELS: Final = 50_000_000
 """Pixels of an accepted image: photographs of phones have 12 to 50 million."""
@@ -27,6 +27,8 @@ _START_OF_SCAN: Final = 0xFFDA
 def open_image(octets: bytes) -> Image.Image:
     """Open an image and read its header only. Raises ValueError for one of too many parts, and what Pillow raises for
     anything else."""
+    from PIL import Image
+
     if has_too_many_parts(octets):
         raise ValueError(f"the image has more than {MAX_IMAGE_PARTS} parts")
     with warnings.catch_warnings():
@@ -61,6 +63,8 @@ def _skip_segment(octets: bytes, at: int) -> int | None:
     marker = int.from_bytes(octets[at : at + 2])
     if marker == _START_OF_SCAN:
         return None
+    from PIL.JpegImagePlugin import MARKER
+
     *_names, reader = MARKER.get(marker, ("", "", None))
     return at + 2 if reader is None else at + 2 + max(2, int.from_bytes(octets[at + 2 : at + 4]))
 
@@ -68,6 +72,8 @@ def _skip_segment(octets: bytes, at: int) -> int | None:
 def count_pixels(octets: bytes) -> int:
     """Number of pixels; 0 for a file that cannot be opened. Pillow itself opens none of more than 179 million pixels:
     those count as one above :data:`MAX_IMAGE_PIXELS`."""
+    from PIL import Image
+
     try:
         with open_image(octets) as picture:
             return picture.width * picture.height

@@ -37,7 +37,7 @@ from gateway.payments.outcomes import describe_silence
 from gateway.payments.payment_request import RequestTrace
 from gateway.payments.points_of_service import find_point_of_service
 from gateway.payments.refusal import RequestRefusedError
-from gateway.timers.registry import MAX_SWEPT_ROWS, SWEEP_INTERVAL_S, Timer
+from gateway.timers.registry import MAX_SWEPT_ROWS, SWEEP_INTERVAL_S, Timer, interval_sql
 
 MAX_RELEASES_PER_TICK: Final = 50
 RELEASE_RETRIES: Final = tuple(timedelta(minutes=minutes) for minutes in (1, 5, 15, 60, 360))
@@ -228,4 +228,5 @@ RELEASE_SWEEP_TIMER: Final = Timer(
     run=_forget_releases,
     every_s=SWEEP_INTERVAL_S,
     about="Forget releases that ended 90 days ago.",
+    earliest_due=f"SELECT min(ended_at) + {interval_sql(RELEASE_RETENTION)} FROM gateway_authorizationrelease",  # noqa: S608 - a constant
 )

@@ -22,7 +22,7 @@ from gateway.db.statement import DatabaseTime, WriteStatement, execute_sql
 from gateway.models import IdempotencyKey, Payment, Status
 from gateway.payments.refusal import RequestRefusedError
 from gateway.payments.responses import RenderedResponse
-from gateway.timers.registry import MAX_SWEPT_ROWS, SWEEP_INTERVAL_S, Timer
+from gateway.timers.registry import MAX_SWEPT_ROWS, SWEEP_INTERVAL_S, Timer, interval_sql
 from gateway.vault.sealing import current_vault
 
 IDEMPOTENCY_RETENTION: Final = timedelta(hours=24)
@@ -168,4 +168,5 @@ TIMER: Final = Timer(
     run=lambda _: delete_expired_idempotency_keys(limit=MAX_SWEPT_ROWS),
     every_s=SWEEP_INTERVAL_S,
     about="Forget keys after 24 hours.",
+    earliest_due=f"SELECT min(created_at) + {interval_sql(IDEMPOTENCY_RETENTION)} FROM gateway_idempotencykey",  # noqa: S608 - a constant
 )

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 from uuid import UUID
@@ -30,7 +31,7 @@ from gateway.payments.shopper_return import build_resource_path, build_shopper_r
 from gateway.payments.side_effects import REGISTRATION_PAYMENT_TYPE, creates_registration
 from gateway.payments.states import FINAL_STATUSES
 from gateway.risk.evaluation import format_score
-from gateway.timers import wakeup
+from gateway.timers import due_times, wakeup
 from gateway.timers.registry import Timer
 
 _OF_REGISTRATIONS: Final = frozenset({REGISTRATION_PAYMENT_TYPE, "RR", "TE", "DR"})
@@ -236,4 +237,11 @@ SWEEP_TIMER: Final = Timer(
     about="Forget webhooks that ended long ago.",
     run=lambda merchant: retention.purge_webhook_deliveries(clock.real_now()) if merchant is None else 0,
     every_s=60.0,
+    earliest_due=f"""
+        SELECT least(
+            (SELECT min(give_up_at) FROM gateway_webhookdelivery WHERE state = 'waiting')
+                - (SELECT greatest(max(clock_offset), interval '0') FROM gateway_merchant),
+            (SELECT statement_timestamp() FROM gateway_webhookdelivery
+                WHERE id < {due_times.lowest_id_since_sql(timedelta(days=settings.GATEWAY_WEBHOOK_DAYS))}
+                ORDER BY id LIMIT 1))""",  # noqa: S608 - a constant
 )

@@ -30,7 +30,7 @@ from gateway.processor_events.event_outcomes import (
     build_ignored_outcome,
 )
 from gateway.processor_events.intake import PROCESSOR_EVENT_TIMER as NAME
-from gateway.timers.registry import Timer
+from gateway.timers.registry import Timer, interval_sql
 from gateway.vault.sealing import VaultError
 
 MAX_EVENT_TICK_S: Final = 5.0
@@ -135,5 +135,6 @@ TIMERS: Final = (
     Timer(name=NAME, run=process_due_events, about="Ask a processor about what its webhooks told of, and record it.",
           earliest_due="SELECT min(due_at) FROM gateway_processorevent WHERE state = 'new'"),
     Timer(name="processor events, old", run=delete_old_processor_events, every_s=60.0,
+          earliest_due=f"SELECT min(done_at) + {interval_sql(PROCESSOR_EVENT_RETENTION)} FROM gateway_processorevent",  # noqa: S608 - a constant
           about="Forget events of processors after 90 days."),
 )  # fmt: skip

@@ -208,5 +208,12 @@ def _delete_old_counts(_merchant: Merchant | None) -> int:
 
 
 TIMER: Final = Timer(
-    name="card testing", run=_delete_old_counts, every_s=SWEEP_INTERVAL_S, about="Forget the guard's counters."
+    name="card testing",
+    run=_delete_old_counts,
+    every_s=SWEEP_INTERVAL_S,
+    about="Forget the guard's counters.",
+    # Due while there is any: which is the oldest is in no index.
+    earliest_due="""
+        SELECT statement_timestamp() FROM gateway_cardtestingcount
+        ORDER BY merchant_id, kind, key, bucket, shard LIMIT 1""",
 )

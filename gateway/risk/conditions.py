@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import time, timedelta
 from decimal import Decimal, InvalidOperation
-from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
-from zoneinfo import ZoneInfo, available_timezones
+from zoneinfo import ZoneInfo
 
 from gateway.core import document as d
 from gateway.core.money import format_amount
+from gateway.core.time_zones import list_time_zones
 from gateway.risk import fields
 from gateway.risk.fields import RiskSubject
 
@@ -227,13 +227,8 @@ def _parse_time_of_day(value: Any, path: str, faults: d.DocumentFaults) -> Any:
         return time(0)
 
 
-@lru_cache(maxsize=1)
-def _load_time_zones() -> frozenset[str]:
-    return frozenset(available_timezones())
-
-
 def _parse_time_zone(value: Any, path: str, faults: d.DocumentFaults) -> Any:
-    if not isinstance(value, str) or value not in _load_time_zones():
+    if not isinstance(value, str) or value not in list_time_zones():
         faults.add(path, f"must be a time zone such as Europe/Berlin, not {d.abbreviate_value(value)}")
     return value
 

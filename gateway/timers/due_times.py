@@ -1,9 +1,9 @@
 """When timers have something to do: one statement asks for the earliest due time of each.
 
-A timer that says in SQL where its due times are (``Timer.earliest_due``) is woken when the earliest has come, and once
-a minute in any case; the others are woken at their interval. One look of all of them costs half a millisecond, so it
+A timer that says in SQL where its due times are (``Timer.earliest_due``) is woken when the earliest has come, and every
+ten minutes in any case; the others are woken at their interval. One look of all of them costs half a millisecond, so it
 is made every second: nothing has to announce a new row, no announcement can be lost, and a merchant's clock that was
-moved counts at the next look. docs/time.md; docs/decisions/0073.
+moved counts at the next look. docs/time.md; docs/decisions/0073, 0164.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gateway.db.statement import execute_sql
 from gateway.timers import registry
 
 DUE_LOOK_INTERVAL_S: Final = 1.0
-SAFETY_TICK_INTERVAL_S: Final = 60.0
+SAFETY_TICK_INTERVAL_S: Final = 600.0
 """How often a timer is woken that has nothing due: against a due time that its statement does not see."""
 
 MAX_ROUTINE_TICKS_PER_LOOK: Final = 3

@@ -37,6 +37,11 @@ MAX_SWEPT_ROWS: Final = 10_000
 log = structlog.get_logger(__name__)
 
 
+def interval_sql(length: timedelta) -> str:
+    """``length`` as SQL, for an ``earliest_due``."""
+    return f"interval '{length.total_seconds():.0f} seconds'"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timer:
     """One kind of timed work.

@@ -150,4 +150,5 @@ TIMER: Final = Timer(
     run=lambda _: delete_expired_token_uses(clock.real_now(), limit=MAX_SWEPT_ROWS),
     every_s=SWEEP_INTERVAL_S,
     about="Forget tokens that are too old to be used again.",
+    earliest_due="SELECT min(until) FROM gateway_usedwallettoken",
 )

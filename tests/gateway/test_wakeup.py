@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from celery import current_app
 from django.test import override_settings
+from kombu import Connection
 
 from config.launcher.broker import Broker
 from gateway.core import clock
@@ -99,6 +100,38 @@ def test_a_thousand_wake_ups_are_a_few_messages(broker: str) -> None:
     wakeup.notify_timer("shopper deadlines")
     assert eventually(lambda: waiting() >= 2)
     assert waiting() < 20
+
+
+def test_what_waits_is_asked_for_again_and_again_over_one_connection(
+    broker: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also while nothing waits, and once more after the broker was away: nothing waits then, and nothing is raised."""
+    opened: list[Connection] = []
+    open_one = wakeup.open_broker_connection
+
+    def note() -> Connection:
+        opened.append(open_one())
+        return opened[-1]
+
+    monkeypatch.setattr(wakeup, "open_broker_connection", note)
+    queued = wakeup.QueuedTasks()
+    try:
+        assert [queued.count(), queued.count()] == [0, 0]
+        with open_one() as line, line.Producer() as producer:
+            current_app.send_task(wakeup.RUN_TIMER_TASK, args=["recovery"], producer=producer)
+        assert [queued.count(), queued.count()] == [1, 1]
+        assert len(opened) == 1
+        with monkeypatch.context() as away:
+            away.setattr(queued._channel, "queue_declare", refuse)
+            assert queued.count() == 0
+        assert [queued.count(), queued.count()] == [1, 1]
+        assert len(opened) == 2
+    finally:
+        queued.close()
+
+
+def refuse(*_: object, **__: object) -> None:
+    raise ConnectionResetError
 
 
 def test_a_name_that_is_no_timers_wakes_nobody(broker: str) -> None:

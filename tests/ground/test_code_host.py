@@ -21,9 +21,9 @@ pytestmark = [pytest.mark.xdist_group("code-host"), pytest.mark.timeout(600)]
 
 RARELY_USED = {
     "paramiko", "fpdf", "fontTools", "pypdf", "zxcvbn", "invoke", "unittest.mock",
-    "matplotlib", "numpy", "pandas", "prompt_toolkit",
+    "matplotlib", "numpy", "pandas", "prompt_toolkit", "PIL", "qrcode",
 }  # fmt: skip
-"""Loaded where they are used: SFTP, packets of disputes, the estimator of passwords; Celery's shell never."""
+"""Loaded where they are used: SFTP, packets of disputes, the estimator of passwords, pictures; Celery's shell never."""
 OWN_PACKAGES = {"config", "gateway", "checkout", "reporting", "scheduling", "chargebacks"}
 OPTIONAL = {"opentelemetry"}
 """Loaded by redis where it is installed, as it is for tests."""
@@ -32,7 +32,9 @@ SHOW_MODULES = """
 import gc, json, sys
 from config.launcher.preloaded import _load_code
 _load_code()
-print(json.dumps({"modules": sorted(sys.modules), "frozen": gc.get_freeze_count(), "left": len(gc.get_objects())}))
+counts = {"frozen": gc.get_freeze_count(), "left": len(gc.get_objects())}
+from celery.bin.base import LEXER
+print(json.dumps({"modules": sorted(sys.modules), "colours": LEXER, **counts}))
 """
 
 
@@ -63,6 +65,7 @@ def test_what_is_loaded_is_bounded_frozen_and_without_what_is_rarely_used(enviro
         [sys.executable, "-c", SHOW_MODULES], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
     )
     found = json.loads(asked.stdout.splitlines()[-1])
+    assert found["colours"] is None
     modules = set(found["modules"])
     assert modules >= {*PRELOADED_MODULES, "gateway.payments.process", "config.urls"}
     assert modules & RARELY_USED == set()
@@ -91,6 +94,12 @@ def test_a_forked_program_is_our_child_and_shows_its_own_command(host: CodeHost,
         assert eventually(lambda: not alive(forked))
     finally:
         program.stop()
+
+
+def test_the_compiled_methods_are_kept_for_the_next_start(host: CodeHost, var: Path) -> None:
+    loaded(host)
+    assert (var / "dataclasses.code").stat().st_size > 1_000_000
+    assert (var / "dataclasses.code").stat().st_mode & 0o777 == 0o600
 
 
 def test_the_output_of_a_forked_program_is_read_and_its_exit_code_known(host: CodeHost, var: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any, Final
-from zoneinfo import available_timezones
 
 from django import forms
 from django.contrib import admin
@@ -14,6 +13,7 @@ from unfold.widgets import UnfoldAdminSelectWidget
 
 from gateway.access import permissions
 from gateway.backoffice.kit.base import MerchantPage, PspPage, ReadOnlyInline
+from gateway.core.time_zones import list_time_zones
 from gateway.models import Channel, Division, Merchant, Psp
 
 
@@ -59,7 +59,7 @@ class ChannelInline(ReadOnlyInline):
 class MerchantForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
     time_zone = forms.ChoiceField(
         label=gettext_lazy("time zone"),
-        choices=[(name, name) for name in sorted(available_timezones())],
+        choices=[(name, name) for name in list_time_zones()],
         initial="UTC",
         widget=UnfoldAdminSelectWidget(),
         help_text=gettext_lazy("Reports and schedules of this merchant follow it."),

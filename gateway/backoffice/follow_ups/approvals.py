@@ -34,7 +34,7 @@ from gateway.core import clock, identifiers, money
 from gateway.core.masking import mask_note
 from gateway.models import Approval, ClerkLimitCounter, ClerkLimitUsage, Merchant, Payment, Status
 from gateway.payments.chain_amounts import Chain
-from gateway.timers.registry import Timer
+from gateway.timers.registry import Timer, interval_sql
 
 APPROVAL_VALIDITY: Final = timedelta(days=7)
 """How long a request can be decided, in real time."""
@@ -256,6 +256,12 @@ TIMER: Final = Timer(
     about="Carry out approved requests whose worker died.",
     run=execute_abandoned_approvals,
     every_s=30.0,
+    # It deletes the moves of clerks and tokens, too: due while there are any.
+    earliest_due=f"""
+        SELECT least((SELECT min(decided_at) + {interval_sql(APPROVAL_ABANDONED_AFTER)} FROM gateway_approval
+                WHERE state = 'APPROVED'),
+            (SELECT statement_timestamp() FROM gateway_clerklimitusage ORDER BY payment LIMIT 1),
+            (SELECT statement_timestamp() FROM gateway_tokenlimitusage ORDER BY id LIMIT 1))""",  # noqa: S608 - a constant
 )
 
 

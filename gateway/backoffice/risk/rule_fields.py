@@ -10,7 +10,6 @@ import json
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
-from zoneinfo import available_timezones
 
 from django.conf import settings
 from django.http import QueryDict
@@ -19,6 +18,7 @@ from django.utils.translation import gettext_lazy
 from gateway.backoffice.kit.composite_field import CompositeInput, CompositeWidget, read_inputs
 from gateway.backoffice.risk.rule_sentences import describe_rule
 from gateway.core.money import CURRENCY_CODES
+from gateway.core.time_zones import list_time_zones
 from gateway.risk import fields
 from gateway.risk.conditions import CONDITION_KINDS, VELOCITY_MEASURES, WEEKDAYS
 from gateway.risk.rule_sets import APPROVAL_POLICIES, AVS_ANSWERS, MAX_RISK_RULES
@@ -109,7 +109,7 @@ CONDITION_INPUTS: Final[Mapping[str, Sequence[CompositeInput]]] = MappingProxyTy
             CompositeInput(
                 name="zone",
                 label=gettext_lazy("time zone"),
-                known=sorted(available_timezones()),
+                known=list_time_zones(),
                 help=gettext_lazy("Such as Europe/Berlin; empty: UTC."),
             ),
             CompositeInput(

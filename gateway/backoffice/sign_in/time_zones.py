@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from typing import Any, Final
-from zoneinfo import ZoneInfo, available_timezones
+from zoneinfo import ZoneInfo
 
 from django.core.exceptions import ObjectDoesNotExist
 from django.utils import timezone
 
+from gateway.core.time_zones import list_time_zones
 from gateway.models import UserPreference
 
-ZONES: Final = tuple(
-    sorted(name for name in available_timezones() if "/" in name and not name.startswith(("Etc", "SystemV")))
-)
+ZONES: Final = tuple(name for name in list_time_zones() if "/" in name and not name.startswith(("Etc", "SystemV")))
 """Zones that the account's page offers."""
 
 

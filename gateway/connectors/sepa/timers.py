@@ -45,6 +45,10 @@ BANK_TIMERS: Final = (
         run=collection_finality.finalize_due_collections,
         next_at=collection_finality.next_collection_finality,
         every_s=60.0,
+        # Due while any order may become final: the earliest of all merchants is in no index.
+        earliest_due="""
+            SELECT statement_timestamp() FROM gateway_bankorder WHERE state = 'FILED' AND final_at IS NOT NULL
+            ORDER BY merchant_id, final_at LIMIT 1""",
         about="Count collections as paid that no bank rejected in time, where the account says so.",
     ),
     Timer(

@@ -25,6 +25,7 @@ from gateway.backoffice.follow_ups.manual_follow_up import FollowUpNotPossibleEr
 from gateway.core import clock, identifiers
 from gateway.models import Approval, AuditEntry, ClerkLimitUsage, Payment
 from gateway.payments.chain_amounts import Chain
+from gateway.timers import due_times
 from tests.support.fixtures import BY, Shop
 from tests.support.office import person, signed_in
 from tests.support.threads import PATIENCE_S, at_once
@@ -224,7 +225,9 @@ def test_an_approval_whose_worker_died_is_carried_out_once(shop: Shop) -> None:
         state="APPROVED", decided_by=max_.user, decided_by_name="max", follow_up=ident, decided_at=clock.real_now()
     )
     assert approvals.TIMER.run(None) == 0
+    assert due_times.find_due_timers({"approvals"}) == set()
     Approval.objects.filter(pk=row.pk).update(decided_at=clock.real_now() - approvals.APPROVAL_ABANDONED_AFTER)
+    assert due_times.find_due_timers({"approvals"}) == {"approvals"}
     assert approvals.TIMER.run(None) == 1
     (refund,) = refunds()
     assert refund.pk == ident

@@ -22,6 +22,8 @@ from gateway.notifications.claims import DueWebhook, WebhookAttemptResult
 from gateway.notifications.inspector import InspectedMessage
 from gateway.notifications.replay import ReplaySelection
 from gateway.outbound import CallFailure, CallOutcome
+from gateway.payments.webhook_payloads import SWEEP_TIMER
+from gateway.timers import due_times
 from gateway.vault.sealing import current_vault
 from tests.support.fixtures import Shop
 
@@ -442,8 +444,10 @@ def test_the_next_delivery_is_the_first_that_waits_but_not_before_its_probe(
 def test_what_waited_too_long_is_given_up_by_the_merchants_clock(shop: Shop, offset: timedelta) -> None:
     set_clock(shop, offset)
     row, now = make_endpoint(shop, state="paused"), clock.merchant_now(shop.merchant)
-    old = make_delivery(row, give_up_at=now - SECOND)
     make_delivery(row, give_up_at=now + HOUR)
+    assert due_times.find_due_timers({SWEEP_TIMER.name}) == set() or offset < timedelta(0)
+    old = make_delivery(row, give_up_at=now - SECOND)
+    assert due_times.find_due_timers({SWEEP_TIMER.name}) == {SWEEP_TIMER.name}
     done = make_delivery(row, give_up_at=now - SECOND, state="cancelled", ended_at=now - HOUR)
     held = make_delivery(row, give_up_at=now - SECOND, lease_until=clock.real_now() + HOUR, lease=identifiers.row_id())
     retention.purge_webhook_deliveries(clock.real_now())
@@ -458,7 +462,12 @@ def test_what_waited_too_long_is_given_up_by_the_merchants_clock(shop: Shop, off
 def test_a_delivery_is_forgotten_when_both_its_event_and_its_end_are_old(shop: Shop) -> None:
     row, now = make_endpoint(shop), clock.real_now()
     past, lately = now - timedelta(days=settings.GATEWAY_WEBHOOK_DAYS) - HOUR, now - HOUR
-    make_delivery(row, created_at=past, ended_at=past, state="delivered")
+    made = UUID(int=identifiers.row_id().int - (int((now - past).total_seconds() * 1000) << 80))
+    make_delivery(row, created_at=lately, ended_at=lately, state="delivered")
+    assert due_times.find_due_timers({SWEEP_TIMER.name}) == set()
+    make_delivery(row, id=made, created_at=past, ended_at=past, state="delivered")
+    assert due_times.find_due_timers({SWEEP_TIMER.name}) == {SWEEP_TIMER.name}
+    WebhookDelivery.objects.filter(created_at=lately).delete()
     kept = {
         make_delivery(row, created_at=past, ended_at=lately, state="delivered").pk,
         make_delivery(row, created_at=lately, ended_at=past, state="delivered").pk,

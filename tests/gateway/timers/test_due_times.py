@@ -7,28 +7,40 @@ from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from celery import current_app
 from django.db import connection
+from django.db.models import Model
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 from kombu import Connection
 from pytest_django.fixtures import Settings
 
+from checkout.models import Checkout
 from config import beat
 from gateway import metrics
 from gateway.backoffice.access import audit_seals
 from gateway.core import clock
 from gateway.models import (
+    AcquirerAccount,
     AuthorizationRelease,
     BackgroundWork,
+    CardTestingCount,
+    ClerkLimitUsage,
     FanOutPosition,
+    IdempotencyKey,
     Merchant,
     OpenPayment,
     Payment,
+    ProcessorEvent,
+    RiskObservation,
+    ThrottleWindow,
     TimerRun,
+    UsedWalletToken,
 )
 from gateway.timers import due_times, registry
+from tests.support.client import payment
 from tests.support.fixtures import Shop
 from tests.support.shopper import open_checkout
 from tests.support.subscriptions import started, store_card
@@ -74,11 +86,20 @@ def test_what_is_woken_each_minute_without_a_look_is_known() -> None:
     """Each is a wake-up of a worker that mostly finds nothing. A new timer tells its due times, or stands here."""
     frequent = {name for name, timer in registry.TIMERS.items() if timer.every_s <= 60}
     assert frequent - TELLING == {
-        "approvals", "authorization releases, old", "bank days", "bank inbox", "card testing", "checkout expiry",
-        "idempotency keys", "payment archive", "policy reports", "processor events, old", "reconciliation files",
-        "risk observations", "self-test", "settlement folder", "settlement lines", "throttle windows", "wallet tokens",
-        "webhook sweep",
+        "bank inbox", "payment archive", "reconciliation files", "self-test", "settlement folder",
     }  # fmt: skip
+
+
+def test_an_idle_installation_wakes_few_timers(shop: Shop) -> None:
+    """In ten minutes each once, and those that cannot tell at their intervals. One of these comes each minute: by that
+    the doctor and an alarm know whether beat and worker are alive."""
+    looks, intervals = Looks(), {name: timer.every_s for name, timer in registry.TIMERS.items()}
+    for _ in range(60):
+        looks.after(1, intervals)
+    woken = [name for _ in range(600) for name in looks.after(1, intervals)]
+    often = {name: woken.count(name) for name in woken if woken.count(name) > 1}
+    assert often == {"reconciliation files": 10, "self-test": 10, "payment page": 2, "retry outcomes": 2}
+    assert len(set(woken)) < len(registry.TIMERS)
 
 
 def test_nothing_is_due_where_nothing_was_done(shop: Shop) -> None:
@@ -152,6 +173,131 @@ def test_background_work_is_due_while_no_worker_has_it(shop: Shop, django_user_m
     assert "background work" not in due()
 
 
+LONG_AGO = timedelta(days=1_500)
+
+
+def age(model: type[Model], column: str) -> None:
+    """Let the rows of a table be so old that each is deleted."""
+    model._default_manager.update(**{column: clock.real_now() - LONG_AGO})
+
+
+def make_release(shop: Shop) -> None:
+    AuthorizationRelease.objects.create(
+        authorization=Payment.objects.get(pk=shop.api.pay(paymentType="PA").id).pk,
+        merchant=shop.merchant,
+        channel=shop.channel,
+        currency="EUR",
+        cause=AuthorizationRelease.Cause.FINAL,
+        created_at=clock.real_now(),
+        ended_at=clock.real_now(),
+    )
+
+
+def make_key(shop: Shop) -> None:
+    assert shop.api.post("/v1/payments", payment(), Idempotency_Key="one").status == 200
+
+
+def make_checkout(shop: Shop) -> None:
+    open_checkout(shop.api)
+
+
+def make_event(shop: Shop) -> None:
+    account = AcquirerAccount.objects.create(channel=shop.channel, connector="acme", acquirer_merchant_id="one")
+    now = clock.real_now()
+    ProcessorEvent.objects.create(
+        account=account, event_id="one", kind="x", object_id="x", state="done", due_at=now, created_at=now, done_at=now
+    )
+
+
+def make_token_use(shop: Shop) -> None:
+    UsedWalletToken.objects.create(
+        merchant=shop.merchant,
+        digest=b"1" * 32,
+        payment=uuid4(),
+        seen_at=clock.real_now(),
+        until=clock.real_now() + timedelta(days=1),
+    )
+
+
+@pytest.mark.parametrize(
+    ("timer", "make", "model", "column"),
+    [
+        ("authorization releases, old", make_release, AuthorizationRelease, "ended_at"),
+        ("idempotency keys", make_key, IdempotencyKey, "created_at"),
+        ("wallet tokens", make_token_use, UsedWalletToken, "until"),
+        ("checkout expiry", make_checkout, Checkout, "expires_at"),
+        ("processor events, old", make_event, ProcessorEvent, "done_at"),
+    ],
+)
+def test_what_is_deleted_when_it_is_old_is_due_then(
+    shop: Shop, timer: str, make: Callable[[Shop], Any], model: type[Model], column: str
+) -> None:
+    """Not before, and no more when a run has deleted it."""
+    make(shop)
+    assert timer not in due()
+    age(model, column)
+    assert timer in due()
+    assert registry.run_timer_now(timer)
+    for _ in range(3):
+        registry.run_timer_now(timer)
+    assert timer not in due()
+
+
+def make_window(shop: Shop) -> None:
+    ThrottleWindow.objects.create(
+        entity_id=shop.channel.pk, operation="payment", window_s=60, window=clock.real_now().timestamp() // 60, count=1
+    )
+
+
+def make_count(shop: Shop) -> None:
+    CardTestingCount.objects.create(
+        merchant_id=shop.merchant.pk,
+        kind="bin",
+        key=b"1",
+        bucket=1,
+        shard=0,
+        failed=1,
+        passed=0,
+        at=clock.real_now(),
+    )
+
+
+def make_observation(shop: Shop) -> None:
+    RiskObservation.objects.create(
+        merchant_id=shop.merchant.pk, key=b"1", at=clock.real_now(), payment=uuid4(), amount="1.00", currency="EUR"
+    )
+
+
+def make_move(shop: Shop) -> None:
+    ClerkLimitUsage.objects.create(
+        payment=uuid4(), user=1, merchant_id=shop.merchant.pk, amount="1.00", currency="EUR", at=clock.real_now()
+    )
+
+
+@pytest.mark.parametrize(
+    ("timer", "make", "model", "old"),
+    [
+        ("throttle windows", make_window, ThrottleWindow, {"window": 1}),
+        ("card testing", make_count, CardTestingCount, {"at": clock.real_now() - LONG_AGO}),
+        ("risk observations", make_observation, RiskObservation, {"at": clock.real_now() - LONG_AGO}),
+        ("approvals", make_move, ClerkLimitUsage, {"at": clock.real_now() - LONG_AGO}),
+    ],
+)
+def test_what_no_index_has_by_age_is_due_while_there_is_any(
+    shop: Shop, timer: str, make: Callable[[Shop], None], model: type[Model], old: dict[str, Any]
+) -> None:
+    """It is woken at its interval then, and no more when nothing is left."""
+    model._default_manager.all().delete()
+    assert timer not in due()
+    make(shop)
+    assert timer in due()
+    registry.run_timer_now(timer)
+    assert timer in due()
+    model._default_manager.update(**old)
+    registry.run_timer_now(timer)
+    assert timer not in due()
+
+
 def test_no_look_reads_a_large_table_from_end_to_end() -> None:
     """It is made every second, whatever the tables hold."""
     asked = [timer for timer in registry.TIMERS.values() if timer.earliest_due]
@@ -197,10 +343,10 @@ def test_a_start_wakes_the_timers_in_turn_and_each_within_a_minute(shop: Shop) -
     assert woken == set(registry.TIMERS)
 
 
-def test_one_with_nothing_due_is_woken_once_a_minute_and_one_with_something_at_its_interval(shop: Shop) -> None:
+def test_one_with_nothing_due_is_woken_every_ten_minutes_and_one_with_something_at_its_interval(shop: Shop) -> None:
     looks, intervals = Looks(), {"recovery": 5.0}
     assert looks.after(0, intervals) == {"recovery"}
-    assert not any(looks.after(1, intervals) for _ in range(59))
+    assert not any(looks.after(1, intervals) for _ in range(599))
     assert looks.after(1, intervals) == {"recovery"}
     payment = Payment.objects.get(pk=shop.api.pay().id)
     OpenPayment.objects.create(payment=payment, recover_at=clock.real_now() - timedelta(seconds=1))
