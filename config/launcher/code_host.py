@@ -63,7 +63,6 @@ class CodeHost:
     def __init__(self, var: Path) -> None:
         self.log = var / "log" / "code.log"
         self.log_start = 0
-        self._method_code = var / "dataclasses.code"
         self.environment: Mapping[str, str] = {}
         self._child: subprocess.Popen[bytes] | None = None
         self._line: socket.socket | None = None
@@ -78,7 +77,7 @@ class CodeHost:
         self.log_start = log_size_bytes(self.log)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            command = [sys.executable, "-m", "config.launcher.preloaded", str(self._method_code), TITLE_ROOM]
+            command = [sys.executable, "-m", "config.launcher.preloaded", TITLE_ROOM]
             self._child = spawn_process(
                 command, log=self.log, env=environment, directory=PROJECT_ROOT, stdin=theirs.fileno()
             )

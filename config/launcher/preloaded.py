@@ -23,7 +23,6 @@ from typing import Final
 
 from config.launcher.child import run_module
 from config.launcher.code_host import LOADED, MAX_MESSAGE_BYTES
-from config.launcher.method_code import keep_method_code
 from config.launcher.process import set_parent_death_signal
 
 PRELOADED_MODULES: Final = (
@@ -37,8 +36,7 @@ PRELOADED_MODULES: Final = (
 def main() -> int:
     """Load, then fork until the launcher closes the line."""
     line = socket.socket(fileno=os.dup(0))
-    with keep_method_code(Path(sys.argv[1])):
-        _load_code()
+    _load_code()
     line.send(LOADED)
     while True:
         message, descriptors, _, _ = socket.recv_fds(line, MAX_MESSAGE_BYTES, 2)

@@ -96,12 +96,6 @@ def test_a_forked_program_is_our_child_and_shows_its_own_command(host: CodeHost,
         program.stop()
 
 
-def test_the_compiled_methods_are_kept_for_the_next_start(host: CodeHost, var: Path) -> None:
-    loaded(host)
-    assert (var / "dataclasses.code").stat().st_size > 1_000_000
-    assert (var / "dataclasses.code").stat().st_mode & 0o777 == 0o600
-
-
 def test_the_output_of_a_forked_program_is_read_and_its_exit_code_known(host: CodeHost, var: Path) -> None:
     program = PythonProgram(
         "it", ["json.tool", "--help"], var=var, environment=host.environment, host=loaded(host), piped=True
