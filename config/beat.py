@@ -84,8 +84,8 @@ def is_timer_tick(entry: ModelEntry) -> bool:
 
 class TimerScheduler(DatabaseScheduler):  # type: ignore[misc]
     """The DatabaseScheduler with our own ticks: once a second it sends those of timers that have something due, and in
-    turn those that cannot tell or were not sent for a minute. It looks for changes as often, and sends none while the
-    broker holds so many that no worker can be taking them."""
+    turn those that cannot tell or were not sent for ten minutes. It looks for changes as often, and sends none while
+    the broker holds so many that no worker can be taking them."""
 
     Entry = TimerEntry
 

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from gunicorn import http, util
 from gunicorn.http import errors
@@ -48,6 +48,7 @@ MIN_BODY_BYTES_PER_S: Final = 16 * 1024
 
 MAX_WRITE_PAUSE_S: Final = 60.0
 """How long a client may read nothing of its answer."""
+SENT_AT_ONCE: Final = 64 * 1024
 MAX_FIRST_BYTE_S: Final = 15.0
 """How long a new connection may stay without sending anything."""
 MAX_DRAINED_BYTES: Final = 64 * 1024
@@ -127,6 +128,15 @@ class AnswerSocket:
                     raise ConnectionResetError(
                         errno.ECONNRESET, f"the client read nothing for {MAX_WRITE_PAUSE_S:g} s"
                     ) from None
+
+    def sendfile(self, file: BinaryIO, offset: int = 0, count: int | None = None) -> int:
+        """Send ``count`` bytes of a file from ``offset``, all of them unless told; returns how many there were."""
+        file.seek(offset)
+        sent = 0
+        while part := file.read(min(SENT_AT_ONCE, SENT_AT_ONCE if count is None else count - sent)):
+            self.sendall(part)
+            sent += len(part)
+        return sent
 
 
 MAX_REQUEST_HEAD_BYTES: Final = 64 * 1024

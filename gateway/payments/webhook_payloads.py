@@ -239,8 +239,9 @@ SWEEP_TIMER: Final = Timer(
     every_s=60.0,
     earliest_due=f"""
         SELECT least(
-            (SELECT min(give_up_at) FROM gateway_webhookdelivery WHERE state = 'waiting')
-                - (SELECT greatest(max(clock_offset), interval '0') FROM gateway_merchant),
+            (SELECT statement_timestamp() FROM gateway_webhookdelivery WHERE state = 'waiting' AND give_up_at
+                <= statement_timestamp() + (SELECT greatest(max(clock_offset), interval '0') FROM gateway_merchant)
+                ORDER BY give_up_at LIMIT 1),
             (SELECT statement_timestamp() FROM gateway_webhookdelivery
                 WHERE id < {due_times.lowest_id_since_sql(timedelta(days=settings.GATEWAY_WEBHOOK_DAYS))}
                 ORDER BY id LIMIT 1))""",  # noqa: S608 - a constant

@@ -78,8 +78,9 @@ def _count_by_channel(channel: Any, connection: Connection) -> int:
 
 
 class QueuedTasks:
-    """Number of tasks in the broker that no worker has taken, for who asks again and again: the connection is kept, as
-    opening one takes ten times as long as the question."""
+    """Number of tasks in the broker that no worker has taken, for who asks again and again. A connection to Redis is
+    kept, as opening one takes ten times as long as the question; one to RabbitMQ is not: its answers have no limit of
+    time, and somebody would have to send its heartbeats."""
 
     def __init__(self) -> None:
         self._line: Connection | None = None
@@ -91,7 +92,10 @@ class QueuedTasks:
             if self._line is None:
                 self._line = open_broker_connection()
                 self._channel = self._line.channel()  # type: ignore[no-untyped-call]
-            return _count_by_channel(self._channel, self._line)
+            found = _count_by_channel(self._channel, self._line)
+            if not current_app.conf.broker_write_url.startswith("redis"):
+                self.close()
+            return found
         except Exception:
             self.close()
             return 0

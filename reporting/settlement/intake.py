@@ -291,8 +291,9 @@ SELECT count(*) FILTER (WHERE state = 'MATCHED'), count(*) FILTER (WHERE state =
 def _match_file(file: SettlementFile) -> None:
     """Match records that no recent id names: against older payments, references and amounts. In slices of lines, each a
     transaction, so that a worker that is killed loses one of them."""
-    counted: dict[str, int] = {}
-    if file.unmatched:
+    # A clerk may have worked on lines while the file was read, and its own counts are written over by each batch.
+    counted = count_by_match_state(file)
+    if counted["unmatched"]:
         with MatchingRun(file) as work:
             while (last := work.find_slice_end(file.match_line, MATCHING_SLICE_RECORDS)) is not None:
                 with transaction.atomic(durable=True):

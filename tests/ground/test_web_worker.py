@@ -513,6 +513,33 @@ def test_an_answer_that_is_read_slowly_lets_others_work(monkeypatch: pytest.Monk
     assert bytes(found) == octets
 
 
+@pytest.mark.parametrize(("offset", "count", "kept"), [(0, None, slice(None)), (7, 100_000, slice(7, 100_007))])
+def test_a_file_is_sent_as_any_answer(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, offset: int, count: int | None, kept: slice
+) -> None:
+    """gunicorn sends the files of the back office so."""
+    pauses = []
+    monkeypatch.setattr(web_worker, "_pause_work", lambda: pauses.append(1))
+    octets, found = bytes(range(256)) * 4_000, bytearray()
+    (tmp_path / "file").write_bytes(octets)
+    ours, theirs = socket.socketpair()
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)
+
+    def read() -> None:
+        _wait_until(lambda: bool(pauses))
+        while part := theirs.recv(65_536):
+            found.extend(part)
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    with theirs:
+        with ours, (tmp_path / "file").open("rb") as file:
+            sent = web_worker.AnswerSocket(ours).sendfile(file, offset, count)
+        reader.join(PATIENCE_S)
+    assert bytes(found) == octets[kept]
+    assert sent == len(found)
+
+
 def test_an_answer_that_nobody_reads_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(web_worker, "MAX_WRITE_PAUSE_S", 0.05)
     ours, theirs = socket.socketpair()

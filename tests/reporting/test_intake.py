@@ -28,6 +28,7 @@ from reporting.models import (
     FilePiece,
     Finding,
     LineError,
+    Match,
     Settlement,
     SettlementFile,
     SettlementRecord,
@@ -501,6 +502,25 @@ def test_text_that_means_something_to_copy_is_kept_as_it_is(shop: Shop) -> None:
     record = SettlementRecord.objects.get()
     kept = (record.descriptor, record.merchant_transaction_id, record.settlement_tx_id)
     assert kept == ("C:\\new\\table \\N", "\\.", "\\t")
+
+
+def test_what_was_done_by_hand_while_a_file_was_read_is_counted(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clerk has undone a match, of which the worker that reads the file knows nothing."""
+    match_file = intake._match_file
+
+    def undo_and_match(file: SettlementFile) -> None:
+        assert (file.matched, file.unmatched) == (1, 0)
+        SettlementRecord.objects.filter(file=file).update(state="NOT_MATCHED")
+        Match.objects.update(chosen=False, undone_at=clock.real_now())
+        match_file(file)
+
+    monkeypatch.setattr(intake, "_match_file", undo_and_match)
+    file = take_in(csv([line(payment_of(shop.api.pay().id))]), institute())
+    file.refresh_from_db()
+    states = list(SettlementRecord.objects.values_list("state", flat=True))
+    assert (file.matched, file.multiple, file.unmatched) == tuple(
+        states.count(state) for state in ("MATCHED", "MULTIPLE_MATCHES", "NOT_MATCHED")
+    )
 
 
 def test_a_file_is_left_to_whoever_has_its_lease(shop: Shop) -> None:

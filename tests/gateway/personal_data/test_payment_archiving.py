@@ -660,7 +660,9 @@ def test_no_report_changes_when_a_chain_is_archived(shop: Shop, monkeypatch: pyt
     books.record(where, file, Payment.objects.get(pk=capture.id), amount=Decimal("50.00"))
     jump(3 * 86_400)
     shop.merchant.refresh_from_db()
-    months = [MonthScope(month=today.replace(day=1), merchants=one) for one in (frozenset({shop.merchant.pk}), None)]
+    # What is missing is so from the day after, which may be in the next month.
+    begins = sorted({day.replace(day=1) for day in (today, today + timedelta(days=1))})
+    months = [MonthScope(month=day, merchants=one) for day in begins for one in (frozenset({shop.merchant.pk}), None)]
     whole = ApprovalPeriod(
         scope=FULL_ACCESS, since=clock.real_now() - timedelta(days=9), until=clock.real_now() + timedelta(days=9)
     )
@@ -681,7 +683,7 @@ def test_no_report_changes_when_a_chain_is_archived(shop: Shop, monkeypatch: pyt
         return [row | {"card": {**row["card"], "holder": ""}} for row in found]
 
     before, lines_before = read(), read_lines()
-    assert before[1][0].ids == [(missing.pk, Decimal("-15.00"))]
+    assert {one for part in before[1] for one in part.ids} == {(missing.pk, Decimal("-15.00"))}
     assert before[4] == 3
     (fall,) = before[5]
     assert {row.step: row.money for row in fall.rows if row.lost} == {"unsettled": Decimal(15)}
@@ -692,7 +694,7 @@ def test_no_report_changes_when_a_chain_is_archived(shop: Shop, monkeypatch: pyt
     assert [row["matchedTransactions"]["status"] for row in lines_before] == ["MATCHED", "MATCHED"]
     # The page of the list shows archived payments, too.
     clerk = signed_in(person("clerk", Role.MANAGER, shop.merchant))
-    lines = f"/admin/reporting/monthclosing/month/{shop.merchant.pk.hex}/{today:%Y-%m}/lines/"
+    lines = f"/admin/reporting/monthclosing/month/{shop.merchant.pk.hex}/{begins[-1]:%Y-%m}/lines/"
     page = clerk.get(lines, {"part": MISSING_PART, "currency": "EUR"})
     assert f"/admin/gateway/payment/{missing.pk}/change/" in page.content.decode()
 

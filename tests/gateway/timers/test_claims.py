@@ -175,7 +175,8 @@ def take_registrations(merchant: Merchant | None, most: int) -> Taken:
 
 
 def take_checkouts(merchant: Merchant | None, most: int) -> Taken:
-    with_most(expiry, {"EXPIRY_BATCH_SIZE": most}, lambda: expiry.erase_expired_secrets(merchant))
+    size = {"EXPIRY_BATCH_SIZE": most, "MAX_EXPIRY_BATCHES": 1}
+    with_most(expiry, size, lambda: expiry.erase_expired_secrets(merchant))
     return marked(Checkout, request_sealed__isnull=True)
 
 

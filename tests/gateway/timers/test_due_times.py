@@ -38,6 +38,7 @@ from gateway.models import (
     ThrottleWindow,
     TimerRun,
     UsedWalletToken,
+    WebhookDelivery,
 )
 from gateway.timers import due_times, registry
 from tests.support.client import payment
@@ -296,6 +297,23 @@ def test_what_no_index_has_by_age_is_due_while_there_is_any(
     model._default_manager.update(**old)
     registry.run_timer_now(timer)
     assert timer not in due()
+
+
+def test_a_clock_that_is_ahead_makes_no_webhook_of_others_late(shop: Shop, stranger: Shop) -> None:
+    """How long a queue has waited is an alarm."""
+    now = clock.real_now()
+    waiting = WebhookDelivery.objects.create(
+        endpoint_id=uuid4(), merchant=shop.merchant, kind="test", action="", body="{}", due_at=now,
+        give_up_at=now + timedelta(days=30), created_at=now,
+    )  # fmt: skip
+    assert "webhook sweep" not in due()
+    Merchant.objects.filter(pk=stranger.merchant.pk).update(clock_offset=timedelta(days=400))
+    assert "webhook sweep" in due()
+    age = due_times.measure_queue_ages()["webhook sweep"]
+    assert age is not None
+    assert age < timedelta(minutes=1)
+    WebhookDelivery.objects.filter(pk=waiting.pk).update(give_up_at=now + timedelta(days=401))
+    assert "webhook sweep" not in due()
 
 
 def test_no_look_reads_a_large_table_from_end_to_end() -> None:
