@@ -24,4 +24,4 @@ def test_the_page_has_what_the_benchmarks_say() -> None:
 def test_cores_threads_and_bytes_of_a_known_cost() -> None:
     """1,000 payments of 2 ms are two cores, planned half busy four."""
     costs = MeasuredCosts(web_ms=2.0, database_ms=1.0, stored=1_000, webhooks=4_000)
-    assert "| 1,000 | 4.0 | 2.0 | 1.0 | 2,000 | 2,000 | 86.4 GB |" in render_capacity(costs)
+    assert "| 1,000 | 4.0 | 2.0 | 1.0 | 2,000 | 32 | 2,000 | 86.4 GB |" in render_capacity(costs)
