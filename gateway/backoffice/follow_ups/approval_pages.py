@@ -188,6 +188,8 @@ class ApprovalAdmin(ReadOnlyPage):
         tell = messages.success if good else messages.error
         said = str(build_state_pill(decided.state)["text"])
         result = f"{describe_result(decided.result_code)} ({decided.result_code})" if decided.result_code else ""
+        if decided.payment_type == PAYOUT_TYPE and decided.state == Approval.State.DONE:
+            result = f"{name_reason(decided.reason)}."
         tell(request, format_labelled(said, result) if result else f"{said}.")
         following = self._waiting(request).filter(asked_at__gt=row.asked_at).first() if good else None
         return redirect(_page_of(following)) if following is not None and verb != "withdraw" else back

@@ -162,7 +162,9 @@ def test_above_a_limit_a_second_person_decides(
     shown = approver.get(f"/admin/gateway/approval/{row.pk}/change/").content.decode()
     assert "Outcome of a payout or credit" in shown
     assert "Approving records it, and nobody can enter another outcome" in shown
-    approver.post(f"/admin/gateway/approval/{row.pk}/decide/", {"verb": "approve"})
+    told = approver.post(f"/admin/gateway/approval/{row.pk}/decide/", {"verb": "approve"}, follow=True)
+    said = "it reached the card" if outcome == "paid" else "it was never made, and never will be"
+    assert f"Carried out: {said}." in told.content.decode()
     row.refresh_from_db()
     assert (row.state, row.result_code) == (Approval.State.DONE, end[1])
     assert status(payout) == end
