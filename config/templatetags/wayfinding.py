@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from chargebacks.models import Chargeback, DisputeAlert
 from config import navigation
 from gateway.backoffice.access.audit_sentences import describe_entries
+from gateway.backoffice.follow_ups.approval_notice import describe_approval
 from gateway.backoffice.kit.formatting import format_money
 from gateway.backoffice.payments.payment_titles import format_payment_title
 from gateway.backoffice.schedules.schedule_details import name_schedule
@@ -25,7 +26,6 @@ from gateway.models import (
     Registration,
     WebhookEndpoint,
 )
-from gateway.payments.operation_table import OPERATIONS
 from gateway.scheduling.models import Job
 from reporting.models import SettlementRecord
 from reporting.templatetags.books import describe_line_kind
@@ -34,7 +34,7 @@ register = template.Library()
 
 _NAMES: Final[Mapping[type, Callable[[Any], str]]] = {
     Payment: lambda row: f"{format_payment_title(row)} {format_money(row.amount, row.currency)}",
-    Approval: lambda row: f"{_(OPERATIONS[row.payment_type].title)} {format_money(row.amount, row.currency)}",
+    Approval: describe_approval,
     Registration: lambda row: row.brand or _("Registration"),
     Job: name_schedule,
     Chargeback: lambda row: format_money(row.amount, row.currency),

@@ -29,6 +29,12 @@ class PayoutNotDecidableError(Exception):
     """The payment is none in doubt that waits for a person; the text says why."""
 
 
+def is_entered_as_not_paid(payment: Payment) -> bool:
+    """Whether a person has entered that the acquirer never made it."""
+    details = payment.answer.get("resultDetails", {})
+    return payment.status == Status.DECLINED and details.get("ExtendedDescription") == NOT_PAID_OUT_TEXT
+
+
 def decide_payout(ident: UUID, *, paid: bool, by: audit_log.Actor, note: str = "") -> Payment:
     """Record what the acquirer told a person about a payout, credit or refund in doubt: made, or never made.
     ``note``: of that person, for the audit trail. Raises PayoutNotDecidableError."""

@@ -56,7 +56,7 @@ _VALUE_TITLES: Final[Mapping[str, Any]] = {
     "note": _("Note"), "payment": _("Payment"), "status": _("Status"), "code": _("Result"),
     "alone": _("Without a second person"), "name": _("Name"), "merchant": _("Merchant"), "state": _("State"),
     "account": _("Account"), "institute": _("Institute"), "file": _("File"), "lines": _("Lines"),
-    "paid": _("Paid out"), "asked by": _("Asked by"), "decided by": _("Decided by"),
+    "paid": _("Reached the card"), "asked by": _("Asked by"), "decided by": _("Decided by"),
     "follow-up": _("Carried out as"), "why": _("Why"),
 }  # fmt: skip
 """Value of an entry → its name for a reader, in the order in which they are shown."""

@@ -40,7 +40,11 @@ log = structlog.get_logger(__name__)
 def list_recent_decisions(user: Any) -> list[dict[str, Any]]:
     """Decisions about the user's own requests, newest first."""
     rows = Approval.objects.filter(asked_by=user.pk, decided_at__gte=clock.real_now() - DECISION_NOTICE_RETENTION)
-    rows = rows.exclude(state=Approval.State.WITHDRAWN).order_by("-decided_at")[:MAX_SHOWN_DECISIONS]
+    rows = (
+        rows.exclude(state=Approval.State.WITHDRAWN)
+        .order_by("-decided_at")
+        .select_related("payment")[:MAX_SHOWN_DECISIONS]
+    )
     return [
         {
             "address": reverse("admin:gateway_approval_change", args=[row.pk]),
@@ -54,7 +58,7 @@ def list_recent_decisions(user: Any) -> list[dict[str, Any]]:
 
 def describe_approval(row: Approval) -> str:
     """The request in one line: operation, amount and currency."""
-    return f"{name_request(row.payment_type)} {format_money(row.amount, row.currency)}"
+    return f"{name_request(row.payment_type, row.payment.payment_type)} {format_money(row.amount, row.currency)}"
 
 
 def list_deciders(row: Approval, candidates: Iterable[User]) -> list[User]:

@@ -66,7 +66,7 @@ class ApprovalAdmin(ReadOnlyPage):
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         if not self.has_view_permission(request):
             raise PermissionDenied
-        rows = self.get_queryset(request).select_related("merchant")
+        rows = self.get_queryset(request).select_related("merchant", "payment")
         mine = Q(asked_by=request.user.pk)
         waiting = rows.filter(build_open_condition())
         lists = {
@@ -100,24 +100,27 @@ class ApprovalAdmin(ReadOnlyPage):
             raise PermissionDenied
         row = self._find_approval(request, unquote(object_id))
         target = Payment.objects.select_related("merchant", "channel").get(pk=row.payment_id)
+        row.payment = target
         story = build_payment_story(target)
         made = Payment.objects.filter(pk=row.follow_up).first() if row.follow_up else None
         open_ = row.state == Approval.State.ASKED and row.expires_at > clock.real_now()
         own = row.asked_by_id == request.user.pk
         may_decide = open_ and not own and self.may(request, DECIDE_APPROVAL_PERMISSION, row)
         by = clerk_from_request(request, target, DECIDE_APPROVAL_PERMISSION) if may_decide else None
+        is_payout = row.payment_type == PAYOUT_TYPE
+        operation = name_request(row.payment_type, target.payment_type)
         context = {
             **self.admin_site.each_context(request),
-            "title": f"{name_request(row.payment_type)} {format_money(row.amount, row.currency)}",
+            "title": f"{operation} {format_money(row.amount, row.currency)}",
             "reason": name_reason(row.reason),
-            "is_payout": row.payment_type == PAYOUT_TYPE,
+            "is_payout": is_payout,
             "opts": self.opts,
             "original": row,
             "approval": row,
             "target": target,
             "made": made,
             "pill": build_state_pill(row.state),
-            "operation": name_request(row.payment_type),
+            "operation": operation,
             "sums": story.sums,
             "story": story,
             "moments": story.moments[-MAX_APPROVAL_EVENTS:],
@@ -130,7 +133,7 @@ class ApprovalAdmin(ReadOnlyPage):
             "target_address": build_payment_page_url(target.pk),
             "made_address": build_payment_page_url(made.pk) if made else "",
             "result": describe_result(row.result_code),
-            "advice": _(get_developer_advice(row.result_code)) if row.result_code else "",
+            "advice": _(get_developer_advice(row.result_code)) if row.result_code and not is_payout else "",
             "may_decide": may_decide,
             "why_not": (approvals.explain_approver_refusal(row, by) or _explain_impossible(row, target, story.chain))
             if by
@@ -185,6 +188,8 @@ class ApprovalAdmin(ReadOnlyPage):
         tell = messages.success if good else messages.error
         said = str(build_state_pill(decided.state)["text"])
         result = f"{describe_result(decided.result_code)} ({decided.result_code})" if decided.result_code else ""
+        if decided.payment_type == PAYOUT_TYPE and decided.state == Approval.State.DONE:
+            result = f"{name_reason(decided.reason)}."
         tell(request, format_labelled(said, result) if result else f"{said}.")
         following = self._waiting(request).filter(asked_at__gt=row.asked_at).first() if good else None
         return redirect(_page_of(following)) if following is not None and verb != "withdraw" else back
@@ -232,6 +237,6 @@ def _render_approval(row: Approval) -> dict[str, Any]:
     return {
         "row": row,
         "pill": build_state_pill(row.state),
-        "operation": name_request(row.payment_type),
+        "operation": name_request(row.payment_type, row.payment.payment_type),
         "address": reverse("admin:gateway_approval_change", args=[row.pk]),
     }

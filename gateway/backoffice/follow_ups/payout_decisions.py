@@ -19,7 +19,7 @@ from gateway.backoffice.follow_ups import clerk_limits
 from gateway.backoffice.follow_ups.clerk_limits import Clerk, ClerkLimitExceededError
 from gateway.backoffice.follow_ups.manual_follow_up import FollowUpNotPossibleError
 from gateway.backoffice.follow_ups.open_approvals import build_open_condition
-from gateway.backoffice.follow_ups.reasons import NOT_PAID_OUT, PAID_OUT, PAYOUT_OUTCOMES, PAYOUT_TYPE
+from gateway.backoffice.follow_ups.reasons import NOT_PAID_OUT, PAID_OUT, PAYOUT_OUTCOMES, PAYOUT_TYPE, name_reason
 from gateway.core import identifiers
 from gateway.models import Approval, ClerkLimitCounter, Payment, Status
 from gateway.payments.chain_amounts import Chain
@@ -27,7 +27,8 @@ from gateway.payments.follow_ups import load_chain_members
 from gateway.payments.payout_decisions import PayoutNotDecidableError, decide_payout
 from gateway.payments.refused_reversals import is_for_person
 
-NOT_DECIDABLE: Final = noop("This payout, credit or refund does not wait for its outcome, or it has it by now.")
+NOT_DECIDABLE: Final = noop("This does not wait for an outcome that a person enters.")
+ASKED_BEFORE: Final = noop("Approval of an outcome was asked for before. It has to be decided first.")
 
 
 def is_decidable(payment: Payment) -> bool:
@@ -35,21 +36,33 @@ def is_decidable(payment: Payment) -> bool:
     return payment.status == Status.IN_DOUBT and is_for_person(payment)
 
 
-def has_outcome(payment: Payment, outcome: str) -> bool:
-    """Whether it is a payout, credit or refund that has ended with ``outcome``."""
-    status = {PAID_OUT: Status.APPROVED, NOT_PAID_OUT: Status.DECLINED}.get(outcome)
-    return payment.status == status and is_for_person(payment)
+def find_outcome(payment: Payment) -> str:
+    """The outcome that a payout, credit or refund has which waited for a person, or would have; '' for none."""
+    outcome = {Status.APPROVED.value: PAID_OUT, Status.DECLINED.value: NOT_PAID_OUT}.get(payment.status, "")
+    return outcome if outcome and is_for_person(payment) else ""
+
+
+def explain_not_decidable(payment: Payment) -> str:
+    """Why no outcome can be entered, in the reader's language."""
+    if outcome := find_outcome(payment):
+        return _("It has its outcome by now: %s.") % name_reason(outcome)
+    return _(NOT_DECIDABLE)
+
+
+def find_open_request(payment: Payment) -> Approval | None:
+    """The request for approval of an outcome of ``payment`` that nobody has decided yet."""
+    return Approval.objects.filter(build_open_condition(), payment=payment, payment_type=PAYOUT_TYPE).first()
 
 
 def check_decidable(payment: Payment, outcome: str) -> None:
     """Raise FollowUpNotPossibleError unless ``outcome`` can be entered, and no approval of one waits
     for a decision."""
     if not is_decidable(payment):
-        raise FollowUpNotPossibleError(_(NOT_DECIDABLE))
+        raise FollowUpNotPossibleError(explain_not_decidable(payment))
     if outcome not in PAYOUT_OUTCOMES:
         raise FollowUpNotPossibleError(_("Choose what the acquirer says."))
-    if Approval.objects.filter(build_open_condition(), payment=payment, payment_type=PAYOUT_TYPE).exists():
-        raise FollowUpNotPossibleError(_("Approval of an outcome was asked for before. It has to be decided first."))
+    if find_open_request(payment) is not None:
+        raise FollowUpNotPossibleError(_(ASKED_BEFORE))
 
 
 def decide_alone(payment: Payment, outcome: str, note: str, by: Clerk) -> Payment:
@@ -66,7 +79,8 @@ def decide_alone(payment: Payment, outcome: str, note: str, by: Clerk) -> Paymen
         try:
             return decide_payout(payment.pk, paid=outcome == PAID_OUT, by=by.actor, note=note)
         except PayoutNotDecidableError:
-            raise FollowUpNotPossibleError(_(NOT_DECIDABLE)) from None
+            payment.refresh_from_db(fields=["status"])
+            raise FollowUpNotPossibleError(explain_not_decidable(payment)) from None
 
 
 def carry_out_decision(payment: UUID, outcome: str, by: audit_log.Actor) -> Payment:
@@ -76,6 +90,6 @@ def carry_out_decision(payment: UUID, outcome: str, by: audit_log.Actor) -> Paym
         return decide_payout(payment, paid=outcome == PAID_OUT, by=by)
     except PayoutNotDecidableError as fault:
         row = Payment.objects.get(pk=payment)
-        if has_outcome(row, outcome):
+        if outcome == find_outcome(row):
             return row
         raise FollowUpNotPossibleError(str(fault)) from None

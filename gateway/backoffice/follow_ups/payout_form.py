@@ -13,7 +13,6 @@ from gateway.backoffice.follow_ups import approval_notice, approvals, clerk_limi
 from gateway.backoffice.follow_ups.clerk_limits import Clerk, ClerkLimitExceededError
 from gateway.backoffice.follow_ups.follow_up_form import clerk_from_request
 from gateway.backoffice.follow_ups.manual_follow_up import MAX_FOLLOW_UP_NOTE_CHARS, FollowUpNotPossibleError
-from gateway.backoffice.follow_ups.open_approvals import build_open_condition
 from gateway.backoffice.follow_ups.reasons import PAYOUT_OUTCOMES, PAYOUT_TYPE, name_reason
 from gateway.backoffice.kit.formatting import format_money
 from gateway.backoffice.kit.links import build_payment_page_url
@@ -39,21 +38,24 @@ def handle_payout_form(page: ModelAdmin[Payment], request: HttpRequest, payment:
             fault = str(refused)
             payment.refresh_from_db(fields=["status"])
             outcome = request.POST.get("outcome", "")
-            if payout_decisions.has_outcome(payment, outcome):
+            if outcome and outcome == payout_decisions.find_outcome(payment):
                 # Sent before (a double click, the back button), or somebody else was faster.
                 messages.info(request, _("Recorded before: %s.") % name_reason(outcome))
                 return redirect(build_payment_page_url(payment.pk))
+    is_decidable, asked = payout_decisions.is_decidable(payment), payout_decisions.find_open_request(payment)
     used = clerk_limits.list_limit_uses(clerk, Chain(load_chain_members(payment.chain)))
     context = {
         **page.admin_site.each_context(request),
-        "title": _("What the acquirer says of a payout, credit or refund"),
+        "title": _("What the acquirer says"),
         "opts": page.opts,
         "original": payment,
         "payment": payment,
         "named": f"{format_payment_title(payment)} {format_money(payment.amount, payment.currency)}",
         "back": build_payment_page_url(payment.pk),
-        "is_decidable": payout_decisions.is_decidable(payment),
-        "waiting": Approval.objects.filter(build_open_condition(), payment=payment).order_by("asked_at"),
+        "is_refund": payment.payment_type == "RF",
+        "is_decidable": is_decidable and asked is None,
+        "asked": asked,
+        "why_not": "" if is_decidable else payout_decisions.explain_not_decidable(payment),
         "needs_approval": bool(used) and payment.amount > used[0].left,
         "outcomes": list(PAYOUT_OUTCOMES.items()),
         "outcome": request.POST.get("outcome", ""),

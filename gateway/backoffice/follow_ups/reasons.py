@@ -43,8 +43,13 @@ def name_reason(code: str) -> str:
     return str(FOLLOW_UP_REASONS.get(code) or PAYOUT_OUTCOMES.get(code, ""))
 
 
-def name_request(payment_type: str) -> str:
-    """What a request for approval is for, in the reader's language."""
+def name_request(payment_type: str, target_type: str = "") -> str:
+    """What a request for approval is for, in the reader's language. ``target_type``: the type of the payment that it is
+    about, where that is known."""
     if payment_type == PAYOUT_TYPE:
+        if target_type == "RF":
+            return gettext("Outcome of a refund")
+        if target_type:
+            return gettext("Outcome of a payout or credit")
         return gettext("Outcome of a payout, credit or refund")
     return gettext(OPERATIONS[payment_type].title)

@@ -147,13 +147,15 @@ def sum_chain(chain: Chain) -> dict[str, Decimal]:
 
 
 _PAYOUT_IN_DOUBT: Final = _("Whether the money was paid out is not known: a person has to ask the acquirer.")
+_REFUND_IN_DOUBT: Final = _("Whether the money was given back is not known: a person has to ask the acquirer.")
 _WITH_THE_BANK: Final = _("Whether money moved is not known yet: the bank or acquirer has not confirmed it.")
 
 
 def describe_open_money(payment: Payment) -> ChainText | None:
     """What is known of the money of a payment that no shopper is waited for; None: what its state says."""
     if payment.status == Status.IN_DOUBT and is_for_person(payment):
-        return _PAYOUT_IN_DOUBT  # no message finds it out (docs/decisions/0138, 0152)
+        # No message finds it out (docs/decisions/0138, 0152).
+        return _REFUND_IN_DOUBT if payment.payment_type == "RF" else _PAYOUT_IN_DOUBT
     if payment.status == Status.PENDING and is_locally_queued(payment):
         return _WITH_THE_BANK
     return None

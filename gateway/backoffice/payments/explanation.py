@@ -23,10 +23,14 @@ from gateway.core import result_codes
 from gateway.core.advice import get_developer_advice, get_shopper_message
 from gateway.core.result_codes import ResultFamily
 from gateway.models import Authentication, Payment, RiskDecision, Status
+from gateway.models.payments import GIVING_TYPES
 from gateway.payments.chain_amounts import Chain
 from gateway.payments.chain_states import ChainStatus
 from gateway.payments.fraud_liability import FraudLiability, resolve_fraud_liability
 from gateway.payments.held_parts import PARTS_DETAIL, is_held
+from gateway.payments.late_outcomes import DENIED_EXCHANGE
+from gateway.payments.payout_decisions import is_entered_as_not_paid
+from gateway.payments.recovery import UNPROVEN_EXCHANGE
 from gateway.payments.refused_reversals import is_for_person
 from gateway.payments.rendering import resolve_result_code
 from gateway.payments.reversal_border import is_card_payout
@@ -159,15 +163,18 @@ def explain_payment(
     decision: RiskDecision | None = None,
     authentication: Authentication | None = None,
     was_asked: bool = True,
+    contradiction: str = "",
     chain: Chain | None = None,
     status: ChainStatus | None = None,
 ) -> PaymentExplanation:
-    """The explanation of a payment. ``was_asked``: whether an acquirer was called for it; ``chain``, ``status``: its
-    chain and that chain's state, of which money and the words to the shopper speak."""
+    """The explanation of a payment. ``was_asked``: whether an acquirer was called for it; ``contradiction``: the kind
+    of an exchange in which the acquirer contradicts the outcome; ``chain``, ``status``: its chain and that chain's
+    state, of which money and the words to the shopper speak."""
     code = resolve_result_code(payment)
     who, happened = _BY_CODE.get(code) or FAMILY_EXPLANATIONS[result_codes.find_result_family(code)]
     more: list[str] = []
-    is_undecided = payment.status == Status.IN_DOUBT and is_for_person(payment)
+    todo = get_developer_advice(code)
+    asked = _explain_what_a_person_asks(payment, contradiction)
     if decision is not None and decision.code and decision.code == payment.result_code:
         who = DecisionMaker.RISK if decision.set_key else DecisionMaker.GUARD
         happened = _RISK[decision.outcome]
@@ -175,8 +182,8 @@ def explain_payment(
     elif authentication is not None and authentication.code and authentication.code == payment.result_code:
         who = DecisionMaker.AUTHENTICATION
         more.append(_describe_authentication(authentication))
-    elif is_undecided:
-        happened = _PAYOUT_WITHOUT_ANSWER if is_card_payout(payment) else _NOT_TAKEN_BACK
+    elif asked:
+        happened, todo = asked
     elif is_held(payment):
         who, happened = DecisionMaker.ISSUER, _PART_IS_HELD
     elif payment.status == Status.DECLINED and PARTIAL_APPROVAL_DETAIL in payment.answer.get("resultDetails", {}):
@@ -194,19 +201,40 @@ def explain_payment(
     more += list_acquirer_messages(payment)
     if (liability := resolve_fraud_liability(payment)) is not None:
         more.append(_(FRAUD_LIABILITY_TEXTS[liability]))
-    own = str(describe_open_money(payment) or _(_describe_money_effect(payment)))
+    effect = _MONEY_MAY_HAVE_MOVED if contradiction else _describe_money_effect(payment)
+    own = str(describe_open_money(payment) or _(effect))
     money, shopper = describe_chain(status, chain) if chain is not None and status is not None else (own, None)
+    money = own if contradiction and payment.pk == payment.chain else money
+    if asked or (payment.payment_type in GIVING_TYPES and payment.status == Status.DECLINED):
+        shopper = None  # the codes' words are of a payment that a shopper makes
+    elif not shopper or payment.status != Status.APPROVED:
+        shopper = _translate(get_shopper_message(code))
     return PaymentExplanation(
         decided_by=who,
         happened=_(happened),
-        todo=_(_ASK_ABOUT_PAYOUT if is_undecided else get_developer_advice(code)),
-        shopper=shopper if shopper and payment.status == Status.APPROVED else _translate(get_shopper_message(code)),
+        todo=_(todo),
+        shopper=shopper,
         money=money,
         step=own if payment.pk != payment.chain else "",
         code=code,
         description=describe_result(code),
         more=tuple(more),
     )
+
+
+def _explain_what_a_person_asks(payment: Payment, contradiction: str) -> tuple[str, str] | None:
+    """Returns (what happened, what to do) of a payment about which a person asks the acquirer, or has asked; None of
+    any other."""
+    if contradiction == UNPROVEN_EXCHANGE:
+        return _MAY_STAND, _ASK_WHETHER_IT_STANDS
+    if contradiction == DENIED_EXCHANGE:
+        return _DENIED, _ASK_WHAT_IS_TRUE
+    if is_entered_as_not_paid(payment):
+        return _ENTERED_AS_NOT_MADE, _MAKE_IT_AGAIN
+    if payment.status != Status.IN_DOUBT or not is_for_person(payment):
+        return None
+    happened = _PAYOUT_WITHOUT_ANSWER if is_card_payout(payment) else _NOT_TAKEN_BACK
+    return happened, _ASK_ABOUT_REFUND if payment.payment_type == "RF" else _ASK_ABOUT_PAYOUT
 
 
 FRAUD_LIABILITY_TEXTS: Final[Mapping[FraudLiability, str]] = MappingProxyType(
@@ -228,6 +256,20 @@ _NOT_TAKEN_BACK: Final = (
     "The acquirer gave no answer that decides, and does not take it back: it stays in doubt until a person has asked. "
     "The acquirer is still asked to take it back, but seldom."
 )
+_ASK_ABOUT_REFUND: Final = (
+    "Do not refund again: the money may have arrived. Ask the acquirer, and have its answer entered on the refund's "
+    "page."
+)
+_ENTERED_AS_NOT_MADE: Final = "A person has asked the acquirer, which says that it was never made."
+_MAKE_IT_AGAIN: Final = "It can be made again."
+_MAY_STAND: Final = (
+    "It was declined here and taken back, but the acquirer had approved it, and says only that nothing is left to take "
+    "back: its approval may still stand."
+)
+_ASK_WHETHER_IT_STANDS: Final = "Ask the acquirer whether its approval still stands. If so, have it taken back there."
+_MONEY_MAY_HAVE_MOVED: Final = "Whether money moved is not known: a person has to ask the acquirer."
+_DENIED: Final = "It was entered as paid, but the acquirer declined it or took it back after all."
+_ASK_WHAT_IS_TRUE: Final = "Ask the acquirer which of the two is true before you pay again."
 _ASK_ABOUT_PAYOUT: Final = (
     "Do not pay out again: the money may have arrived. Ask the acquirer, and have its answer entered on the payment's "
     "page."

@@ -97,9 +97,10 @@ QUICK_FILTERS = (
             ChainStatus.REFUNDED,
             ChainStatus.DISPUTED,
             ChainStatus.DECLINED,
-            ChainStatus.IN_DOUBT,
         )
     ),
+    # Of each part: a refund in doubt leaves the payment as a whole in the state that it has.
+    (CHAIN_WORDS[ChainStatus.IN_DOUBT].name, {"status": Status.IN_DOUBT.value}),
     (gettext_lazy("Refunds"), {"type": "RF"}),
     (gettext_lazy("To review"), {"family": ResultFamily.REVIEW.value}),
 )
@@ -413,7 +414,7 @@ class PaymentAdmin(ReadOnlyPage):
             "title_of": format_payment_title(payment),
             "see_deliveries": self.scope(request).covers(RowOwner(merchant=payment.merchant_id)),
             "approvals": story.approvals,
-            "mail": build_shopper_mail(payment, story.chain, story.status),
+            "mail": build_shopper_mail(payment, story.chain, story.status) if story.why.shopper else None,
             "back": request.GET.get("back", ""),
             **(extra_context or {}),
         }
@@ -581,8 +582,12 @@ def _list_outcomes(request: HttpRequest) -> list[dict[str, Any]]:
     """Decisions about this user's own latest requests."""
     mine = Approval.objects.filter(asked_by=request.user.pk).exclude(state=Approval.State.WITHDRAWN)
     return [
-        {"row": row, "what": name_request(row.payment_type), "pill": build_state_pill(row.state)}
-        for row in mine.order_by("-asked_at")[:3]
+        {
+            "row": row,
+            "what": name_request(row.payment_type, row.payment.payment_type),
+            "pill": build_state_pill(row.state),
+        }
+        for row in mine.order_by("-asked_at").select_related("payment")[:3]
     ]
 
 

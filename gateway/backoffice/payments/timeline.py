@@ -55,6 +55,8 @@ from gateway.payments.reversal_border import is_card_payout
 from gateway.payments.states import LifecycleEvent
 from gateway.payments.stored_answer import read_private_facts
 
+CONTRADICTIONS: Final = (DENIED_EXCHANGE, UNPROVEN_EXCHANGE)
+"""Kinds of exchanges in which an acquirer contradicts the outcome that its payment has here."""
 MAX_SHOWN_PARTS: Final = 200
 """Rows of one kind that a page shows of a chain."""
 
@@ -157,6 +159,9 @@ def build_payment_story(payment: Payment, *, with_prices: bool = False) -> Payme
             decision=decisions.get(payment.id),
             authentication=newest.get(payment.id),
             was_asked=any(row.payment_id == payment.id for row in exchanges),
+            contradiction=next(
+                (row.kind for row in exchanges if row.payment_id == payment.id and row.kind in CONTRADICTIONS), ""
+            ),
             chain=chain,
             status=status,
         ),
@@ -186,7 +191,7 @@ _EVENTS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         LifecycleEvent.APPROVE: ("was approved", "good"),
         LifecycleEvent.DECLINE: ("was declined", "bad"),
         LifecycleEvent.SUSPEND: ("waits for the shopper", "wait"),
-        LifecycleEvent.LOSE: ("no answer: in doubt, the acquirer is asked again", "wait"),
+        LifecycleEvent.LOSE: ("no answer that decides: in doubt, the acquirer is asked again", "wait"),
         LifecycleEvent.RESUME: ("the shopper is back", "plain"),
         LifecycleEvent.EXPIRE: ("expired: it may not be captured any more", "wait"),
         LifecycleEvent.RETURN: ("did not reach the shopper, or came back: it can be refunded again", "bad"),
@@ -206,7 +211,7 @@ _KINDS: Final[Mapping[str, str]] = MappingProxyType(
         "void": "asked to take it back",
         "batch": "told what became of it with its batch",
         "bank": "told what became of it in a message of the bank",
-        "person": "was asked by a person",
+        "person": "%(who)s entered what %(acquirer)s says: %(outcome)s",
         UNPROVEN_EXCHANGE: "says that nothing is left to take back, which proves nothing: ask the acquirer",
         WAITING_EXCHANGE: "is asked by a person: nothing was sent",
         LATE_EXCHANGE: "answered after it had been given up",
@@ -259,6 +264,8 @@ def _build_route_event(payment: Payment, *, with_prices: bool) -> TimelineEvent:
 
 
 def _build_exchange_event(row: AcquirerExchange, by_key: Mapping[UUID, Payment]) -> TimelineEvent:
+    if row.kind == "person":
+        return _build_entry_event(row, by_key[row.payment_id])
     waits = row.kind == WAITING_EXCHANGE
     silent = not waits and (row.received is None or "silence" in row.received)
     words = _KINDS.get(row.kind, row.kind)
@@ -271,10 +278,23 @@ def _build_exchange_event(row: AcquirerExchange, by_key: Mapping[UUID, Payment])
         payment=by_key[row.payment_id],
         order=5,
         title=title % {"who": row.connector, "what": _(words)},
-        tone="bad" if row.kind in (DENIED_EXCHANGE, UNPROVEN_EXCHANGE) else "wait" if silent or waits else "plain",
+        tone="bad" if row.kind in CONTRADICTIONS else "wait" if silent or waits else "plain",
         lines=() if waits else (_("Took %s ms") % row.duration_ms,),
         sent=restore_message(row, by_key[row.payment_id]),
         received=row.received,
+    )
+
+
+def _build_entry_event(row: AcquirerExchange, payment: Payment) -> TimelineEvent:
+    """Who entered what the acquirer says of a payment in doubt."""
+    said = row.received or {}
+    return TimelineEvent(
+        at=row.at,
+        kind="exchange",
+        payment=payment,
+        order=5,
+        title=_(_KINDS[row.kind])
+        % {"who": said.get("by", "?"), "acquirer": row.connector, "outcome": name_reason(str(said.get("outcome", "")))},
     )
 
 
@@ -427,7 +447,7 @@ def _build_approval_events(row: Approval, by_key: Mapping[UUID, Payment]) -> lis
     """Request and decision of an approval, in real time; in the live environment the merchant's clock is the same."""
     payment = by_key[row.payment_id]
     what = _("%(operation)s of %(amount)s %(currency)s") % {
-        "operation": name_request(row.payment_type),
+        "operation": name_request(row.payment_type, payment.payment_type),
         "amount": format_money(row.amount),
         "currency": row.currency,
     }

@@ -350,4 +350,4 @@ def test_an_outcome_that_was_entered_is_shown_in_words() -> None:
     page: Any = admin.site.get_model_admin(AuditEntry)
     with translation.override("de"):
         table = page.changes(AuditEntry(subject="payment", after={"paid": True}))
-    assert '<th scope="row">Ausgezahlt</th>' in table
+    assert '<th scope="row">Hat die Karte erreicht</th>' in table

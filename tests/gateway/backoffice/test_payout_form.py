@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
+from html import unescape
 from typing import Any
 from uuid import UUID
 
@@ -57,13 +59,24 @@ def test_a_clerk_enters_what_became_of_a_refund_that_is_not_taken_back(
     shop: Shop, refund: str, outcome: str, end: tuple[str, str]
 ) -> None:
     client = signed_in(person("ann", Role.CLERK, shop.merchant))
-    assert address(refund) in client.get(f"/admin/gateway/payment/{refund}/change/").content.decode()
-    assert "What the acquirer says of a payout, credit or refund" in client.get(address(refund)).content.decode()
+    page = f"/admin/gateway/payment/{refund}/change/"
+    shown = client.get(page).content.decode()
+    assert address(refund) in shown
+    assert "Do not refund again" in shown
+    assert "Whether the money was given back is not known" in shown
+    assert "no answer that decides: in doubt, the acquirer is asked again" in shown
+    assert [words for words in ("paid out", "pay out", "The payment is still open.") if words in shown] == []
+    assert "whoever refunds again may give the money back twice" in client.get(address(refund)).content.decode()
     assert enter(client, refund, outcome).status_code == 302
     assert status(refund) == end
     assert ClerkLimitUsage.objects.get().amount == 92
     again = client.get(address(refund)).content.decode()
-    assert "does not wait for its outcome, or it has it by now" in again
+    said = "it reached the card" if outcome == "paid" else "it was never made, and never will be"
+    assert again.count(f"It has its outcome by now: {said}.") == 1
+    after = client.get(page).content.decode()
+    assert f"ann entered what iso8583 says: {said}" in after
+    assert ("which says that it was never made" in after) is (outcome == "not paid")
+    assert "Please try again" not in after
 
 
 @pytest.mark.parametrize(("outcome", "end"), [("paid", PAID), ("not paid", NOT_PAID)])
@@ -78,9 +91,18 @@ def test_above_a_limit_a_second_person_decides_of_a_refund(
     assert status(refund)[0] == "IN_DOUBT"
     row = Approval.objects.get()
     shown = signed_in(max_).get(f"/admin/gateway/approval/{row.pk}/change/").content.decode()
-    assert "Outcome of a payout, credit or refund" in shown
+    assert shown.count("Outcome of a refund <strong>92.00 EUR</strong>") == 1
+    assert "Credit" not in shown, "nor does the way to the page call it one"
     done = approvals.decide_approval(row.pk, approve=True, note="", by=clerk_of(max_))
     assert (done.state, status(refund)) == (Approval.State.DONE, end)
+
+
+def test_the_list_of_what_is_in_doubt_has_the_refund(shop: Shop, refund: str) -> None:
+    """The list has a button for it. It asked for the state of whole payments, in which a refund in doubt is none."""
+    client = signed_in(person("ann", Role.CLERK, shop.merchant))
+    payments = "/admin/gateway/payment/"
+    (quick,) = re.findall(r'href="([^"]+)"[^>]*>In doubt<', client.get(payments).content.decode())
+    assert f"{payments}{UUID(refund)}/change/" in client.get(payments + unescape(quick)).content.decode()
 
 
 def address(payout: str) -> str:
@@ -134,19 +156,22 @@ def test_above_a_limit_a_second_person_decides(
     row = Approval.objects.get()
     assert (row.payment_type, row.reason, row.amount, row.asked_by_name) == ("CD", outcome, 92, "ann")
     again = enter(client, payout, "paid")
-    assert (again.status_code, "asked for before" in again.content.decode()) == (400, True)
+    assert (again.status_code, again.content.decode().count("asked for before")) == (400, 1)
+    assert '<select id="outcome"' not in client.get(address(payout)).content.decode(), "it would be refused"
     approver = signed_in(max_)
     shown = approver.get(f"/admin/gateway/approval/{row.pk}/change/").content.decode()
-    assert "Outcome of a payout, credit or refund" in shown
+    assert "Outcome of a payout or credit" in shown
     assert "Approving records it, and nobody can enter another outcome" in shown
-    approver.post(f"/admin/gateway/approval/{row.pk}/decide/", {"verb": "approve"})
+    told = approver.post(f"/admin/gateway/approval/{row.pk}/decide/", {"verb": "approve"}, follow=True)
+    said = "it reached the card" if outcome == "paid" else "it was never made, and never will be"
+    assert f"Carried out: {said}." in told.content.decode()
     row.refresh_from_db()
     assert (row.state, row.result_code) == (Approval.State.DONE, end[1])
     assert status(payout) == end
     (entry,) = AuditEntry.objects.filter(action="payout decided")
     assert entry.actor == "max"
     timeline = signed_in(ann).get(f"/admin/gateway/payment/{payout}/change/").content.decode()
-    assert "max approved: Outcome of a payout, credit or refund of 92.00 EUR" in timeline
+    assert "max approved: Outcome of a payout or credit of 92.00 EUR" in timeline
 
 
 @pytest.mark.parametrize(("said", "state"), [(True, Approval.State.DONE), (False, Approval.State.FAILED)])
@@ -190,9 +215,9 @@ def test_a_payment_that_is_no_payout_in_doubt_has_no_form(shop: Shop) -> None:
     client = signed_in(person("ann", Role.CLERK, shop.merchant))
     paid = shop.api.pay().id
     page = client.get(address(paid))
-    assert (page.status_code, "does not wait for its outcome" in page.content.decode()) == (200, True)
+    assert (page.status_code, "does not wait for an outcome" in page.content.decode()) == (200, True)
     refused = client.post(address(paid), {"key": page.context["key"], "outcome": "paid"})
-    assert (refused.status_code, "does not wait for its outcome" in refused.content.decode()) == (400, True)
+    assert (refused.status_code, "does not wait for an outcome" in refused.content.decode()) == (400, True)
 
 
 def test_a_request_that_nobody_decided_in_time_is_in_nobodys_way(shop: Shop, payout: str) -> None:
@@ -235,4 +260,7 @@ def test_a_form_that_is_sent_twice_records_its_outcome_once(shop: Shop, payout: 
     assert "Recorded before: it reached the card." in shown
     assert (status(payout), ClerkLimitUsage.objects.count()) == (PAID, 1)
     other = client.post(address(payout), sent | {"outcome": "not paid"})
-    assert (other.status_code, "it has it by now" in other.content.decode()) == (400, True)
+    assert (other.status_code, "It has its outcome by now: it reached the card." in other.content.decode()) == (
+        400,
+        True,
+    )

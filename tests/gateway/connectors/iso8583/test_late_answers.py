@@ -141,6 +141,8 @@ def test_a_late_decline_of_a_payout_that_a_person_called_paid_is_told(
     ann = signed_in(person("ann", Role.MANAGER, committed.merchant))
     page = ann.get(reverse("admin:gateway_payment_change", args=[paid])).content.decode()
     assert "iso8583 declined it after all, though it was entered as paid: ask the acquirer" in page
+    assert "the acquirer declined it or took it back after all" in page
+    assert [words for words in ("Done. Store the id", "was sent to you", "was paid out to") if words in page] == []
 
 
 @pytest.mark.parametrize("kind", ["DB", "PA"])
@@ -388,6 +390,13 @@ def test_what_the_host_no_longer_takes_back_is_asked_about_by_a_person(
     assert not (not proven and "late_approval_voided" in caplog.text)
     event = timeline._build_exchange_event(last, {last.payment_id: Payment.objects.get(pk=paid)})
     assert event.tone == ("plain" if proven else "bad")
+    why = timeline.build_payment_story(Payment.objects.select_related("merchant", "channel").get(pk=paid)).why
+    assert ("its approval may still stand" in why.happened) is not proven
+    assert (why.money, why.shopper is None) == (
+        ("No money moved.", False)
+        if proven
+        else ("Whether money moved is not known: a person has to ask the acquirer.", True)
+    )
 
 
 def record_after_release(host: IsoHost, paid: str) -> Callable[..., bool]:

@@ -154,7 +154,8 @@ def test_a_person_enters_what_the_acquirer_says(
     shown = shop.api.read(paid)
     words = shown.body.get("resultDetails", {}).get("ExtendedDescription", "")
     assert (shown.code, words) == (end[1], "" if answer == "--paid" else "The acquirer says that it was not paid out.")
-    assert "was asked by a person" in page_of(shop, paid)
+    said = "it reached the card" if answer == "--paid" else "it was never made, and never will be"
+    assert f"command line entered what iso8583 says: {said}" in page_of(shop, paid)
     with pytest.raises(CommandError, match="not in doubt"):
         call_command("decide_payout", paid, answer)
 
@@ -391,10 +392,10 @@ def test_a_person_ends_a_refund_or_credit_that_is_not_taken_back(
     assert (waiting.undecided, waiting.oldest_in_doubt_s) == (1, 0.0)
     shown = page_of(shop, given)
     assert "does not take it back: it stays in doubt until a person has asked" in shown
-    assert "Enter what the acquirer says of this payment" in shown
+    assert "Enter what the acquirer says…" in shown
     if paid:
         assert shop.api.follow(paid, "RF", "92.00").code == "700.400.200", "its amount is blocked"
-        assert "Enter what the acquirer says of this payment" not in page_of(shop, paid)
+        assert "Enter what the acquirer says…" not in page_of(shop, paid)
     call_command("decide_payout", given, answer)
     assert status(given) == end
     assert not OpenPayment.objects.exists()
