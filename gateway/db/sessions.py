@@ -127,8 +127,9 @@ def end_request() -> None:
 
 
 def _give_back(*, at_end: bool = False) -> bool:
-    mine: Any = connections.all(initialized_only=True)  # gateway.db.postgresql
-    given = [own.give_back(at_end=at_end) for own in mine]
+    mine: Any = connections.all(initialized_only=True)
+    # A database of another backend keeps its session.
+    given = [own.give_back(at_end=at_end) for own in mine if hasattr(own, "give_back")]
     return all(given)
 
 

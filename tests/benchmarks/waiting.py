@@ -72,9 +72,9 @@ def measure(ground: Ground, options: Options) -> tuple[list[Figure | Gap], dict[
     sessions = _sessions(ground)
     most = load.closed(site.port, slow, seconds=2, first=numbers.take(), connections=16).result().rate
     seconds = max(options.seconds, 3 * THINKS_S)
-    # One fifth more than the goal, since they come at random; alone, as many come to the same acquirer, which answers
+    # One tenth more than the goal, since they come at random; alone, as many come to the same acquirer, which answers
     # at once: the same work, and nobody who waits.
-    rate = 1.2 * IN_FLIGHT / THINKS_S
+    rate = 1.1 * IN_FLIGHT / THINKS_S
     wanted = rate + OTHERS_RATE
     rounds: list[dict[str, float]] = []
     for _ in range(max(2, options.rounds // 2)):
@@ -92,7 +92,7 @@ def measure(ground: Ground, options: Options) -> tuple[list[Figure | Gap], dict[
                 seconds=seconds,
                 first=numbers.take(),
                 rate=rate,
-                connections=IN_FLIGHT + IN_FLIGHT // 3,
+                connections=IN_FLIGHT + IN_FLIGHT // 4,
             )
             time.sleep(THINKS_S / 4)
             measured = load.opened(

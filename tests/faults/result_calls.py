@@ -123,7 +123,7 @@ class ResultCalls:
         try:
             while not self._ended.is_set():
                 count += 1
-                self._checkout(client, browser, dice, f"call-{number}-{count}-{dice.randrange(10**9)}")
+                self._checkout(client, browser, dice, f"call-{number}-n{count}-d{dice.randrange(10**9)}")
                 time.sleep(dice.uniform(*PAUSE_S))
         except Exception as fault:  # a client that dies would make the load look survived
             self.broken.append(f"{self.name} {number}: {type(fault).__name__}: {fault}")

@@ -372,6 +372,17 @@ def test_prepared_statements_go_with_their_session(shop: Shop) -> None:
     assert found == [1, 2, 2]
 
 
+def test_a_connection_of_another_backend_is_left_alone(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    thread = shop.thread()
+    thread(pid)
+    thread(lambda: monkeypatch.setattr(connections, "all", lambda initialized_only=False: [object()]))
+    thread(pause_work)
+    thread(end_request)
+    monkeypatch.undo()
+    thread(pause_work)
+    assert thread(lambda: connection.connection) is None
+
+
 def test_work_of_django_itself_takes_a_session_too(shop: Shop) -> None:
     """The ORM, a cursor and a transaction."""
 
