@@ -5,7 +5,6 @@ Source: decisions, section 7; ruling D3; docs/decisions/0083.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -13,7 +12,7 @@ from django.db.models import Min
 
 from checkout.models import Checkout
 from gateway.core import clock
-from gateway.db.statement import execute_sql
+from gateway.db.statement import execute_in_batches
 from gateway.models import Merchant
 from gateway.timers.registry import Timer, interval_sql
 
@@ -50,25 +49,13 @@ DELETE FROM checkout_checkout c USING unused WHERE c.id = unused.id RETURNING 1"
 def erase_expired_secrets(merchant: Merchant | None = None) -> int:
     """Erase sealed values of checkouts that have ended by their merchant's clock, and delete unused ones past their
     retention. Returns how many of both."""
-    asked = {
-        "now": clock.real_now(),
-        "merchant": merchant.pk if merchant is not None else None,
-        "most": EXPIRY_BATCH_SIZE,
-    }
-    done = _run_batches(_ERASE, asked)
+    asked: dict[str, Any] = {"now": clock.real_now(), "merchant": merchant.pk if merchant is not None else None}
+    statements = [(_ERASE, asked)]
     for link, retention in (("NOT NULL", UNUSED_CHECKOUT_RETENTION), ("NULL", ABANDONED_CHECKOUT_RETENTION)):
-        done += _run_batches(_DELETE_UNUSED.format(link=link), asked | {"retention": retention})
-    return done
-
-
-def _run_batches(sql: str, asked: Mapping[str, Any]) -> int:
-    done = 0
-    for _ in range(MAX_EXPIRY_BATCHES):
-        changed = len(execute_sql(sql, asked))
-        done += changed
-        if changed < EXPIRY_BATCH_SIZE:
-            break
-    return done
+        statements.append((_DELETE_UNUSED.format(link=link), asked | {"retention": retention}))
+    return sum(
+        execute_in_batches(sql, values, most=EXPIRY_BATCH_SIZE, rounds=MAX_EXPIRY_BATCHES) for sql, values in statements
+    )
 
 
 def next_checkout_expiry(merchant: Merchant) -> datetime | None:

@@ -130,7 +130,7 @@ class AnswerSocket:
                     ) from None
 
     def sendfile(self, file: BinaryIO, offset: int = 0, count: int | None = None) -> int:
-        """Send ``count`` bytes of a file from ``offset``, all of them unless told; returns how many there were."""
+        """As socket.sendfile: send a file from ``offset`` on, ``count`` bytes or all; returns how many were sent."""
         file.seek(offset)
         sent = 0
         while part := file.read(min(SENT_AT_ONCE, SENT_AT_ONCE if count is None else count - sent)):
@@ -236,7 +236,7 @@ class RequestQueue:
         self._here.works = True
 
     def leave(self) -> None:
-        """This thread waits for somebody else: the next one may work."""
+        """Give this thread's place to another one, before it waits for an acquirer or another system."""
         with self._lock:
             self._stop_work()
             if self._working < self.most and self._items and self._items[0] is not None and self._idle:
@@ -282,6 +282,12 @@ class Worker(ThreadWorker):  # type: ignore[misc]
     """The threaded worker of `make run`."""
 
     wsgi: Any
+
+    def __init__(self, *arguments: Any, **names: Any) -> None:
+        """gunicorn takes the threads off the connections that it keeps: of 1,000 threads that leaves none."""
+        super().__init__(*arguments, **names)
+        self.max_keepalived = self.cfg.worker_connections
+        self.worker_connections = self.cfg.worker_connections + self.cfg.threads
 
     def get_thread_pool(self) -> RequestThreadPool:
         """The threads that answer requests."""

@@ -63,7 +63,7 @@ def _compile_structure(structure: Structure) -> CompiledParams:
 
 
 def find_root(name: str) -> str:
-    """The first word of a name: ``cart.items[3].name`` → ``cart``."""
+    """The outermost structure of a parameter: ``cart.items[3].name`` → ``cart``."""
     return name.partition(".")[0].partition("[")[0]
 
 

@@ -30,7 +30,7 @@ class Gate(Protocol):
         """Wait until this thread may work; at once if it does already."""
 
     def leave(self) -> None:
-        """This thread waits for somebody else: another one may work meanwhile."""
+        """Give this thread's place to another one, before it waits for an acquirer, a shopper's browser or a lock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +109,16 @@ def enter_pool(alias: str) -> SessionPool | None:
     if _here.gate is None:
         return None
     _here.gate.enter()
-    with _pools_lock:
-        return _pools.setdefault(alias, SessionPool(_here.gate.most))
+    if (pool := _pools.get(alias)) is None:
+        with _pools_lock:
+            pool = _pools.setdefault(alias, SessionPool(_here.gate.most))
+    return pool
 
 
 def pause_work() -> None:
-    """This thread waits for somebody else now: its sessions are given back, and others may work meanwhile. Its next
-    statement waits for its turn. One that is in a transaction, kept, or has a named cursor stays, and its place too."""
+    """Give back this thread's sessions and its place, before it waits for an acquirer or another system. Its next
+    statement takes a session again, and waits for a place if all are taken. Where a session is in a transaction, kept,
+    or has a named cursor, session and place stay."""
     if _here.gate is not None and not _here.kept and _give_back():
         _here.gate.leave()
 

@@ -178,6 +178,18 @@ def execute_sql(sql: str, values: Sequence[Any] | Mapping[str, Any]) -> list[tup
     return _execute_on(DEFAULT_DB_ALIAS, sql, values)
 
 
+def execute_in_batches(sql: str, values: Mapping[str, Any], *, most: int, rounds: int) -> int:
+    """Run a statement that changes at most ``%(most)s`` rows and returns one row for each, until it finds fewer, or
+    ``rounds`` times. Returns how many rows were changed in all."""
+    done = 0
+    for _ in range(rounds):
+        changed = len(execute_sql(sql, {**values, "most": most}))
+        done += changed
+        if changed < most:
+            break
+    return done
+
+
 def read_sql(sql: str, values: Sequence[Any] | Mapping[str, Any]) -> list[tuple[Any, ...]]:
     """As :func:`execute_sql`, for statements that only read: on the standby, where gateway.db.standby reads from it."""
     return _execute_on(choose_read_alias(), sql, values)

@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Final
 
 from gateway.core import clock
-from gateway.db.statement import execute_sql
+from gateway.db.statement import execute_in_batches
 from gateway.models import Merchant, NetworkToken
 from gateway.timers.registry import Timer
 
@@ -36,13 +36,8 @@ RETURNING r.id
 def erase_expired_registrations(merchant: Merchant | None = None) -> int:
     """Erase accounts whose retention has ended, of one merchant or all; returns how many."""
     whose = merchant.pk if merchant is not None else None
-    values = {"limit": clock.real_now() - ERASURE_DELAY, "merchant": whose, "most": ERASURE_BATCH_SIZE}
-    erased = 0
-    for _ in range(MAX_ERASURE_ROUNDS):
-        found = len(execute_sql(_ERASE, values))
-        erased += found
-        if found < ERASURE_BATCH_SIZE:
-            break
+    values = {"limit": clock.real_now() - ERASURE_DELAY, "merchant": whose}
+    erased = execute_in_batches(_ERASE, values, most=ERASURE_BATCH_SIZE, rounds=MAX_ERASURE_ROUNDS)
     withdraw_unowned_tokens()
     return erased
 

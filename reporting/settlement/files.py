@@ -314,7 +314,7 @@ class PieceStream(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         if self._place >= self._size:
-            return 0  # there is no piece, and nobody to wait for
+            return 0  # the end: asking for a further piece would wait for ever
         number, offset = divmod(self._place, FILE_PIECE_BYTES)
         if self._held[0] != number:
             self._held = number, self._fetch(number)

@@ -1,4 +1,4 @@
-"""What is measured runs as it does in production, whoever measures."""
+"""Benchmarks start programs as `make run` does, with bytecode kept between starts."""
 
 from __future__ import annotations
 

@@ -186,7 +186,7 @@ def _open_while_thinking(ground: Ground, port: int, slow: traffic.Make, numbers:
 
 
 def _sessions(ground: Ground) -> float:
-    """Sessions of the web server and whoever else asks the database."""
+    """How many sessions the benchmark's database has: the web server's and the watching one."""
     with ground.connect("postgres") as watch:
         row = watch.execute(
             "SELECT count(*) FROM pg_stat_activity WHERE datname = 'waiting' AND backend_type = 'client backend'"

@@ -27,7 +27,7 @@ PATIENCE_S = 30.0
 
 
 class Shop:
-    """Threads that share sessions, each of which does what it is told. Two work at a time, unless told otherwise."""
+    """Threads that share the sessions of one gate, at first two. Each runs the calls that it is given."""
 
     def __init__(self) -> None:
         self._threads: list[ThreadPoolExecutor] = []

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import logging
 import os
 import socket
 import subprocess
@@ -22,6 +23,7 @@ from queue import Empty
 from types import SimpleNamespace
 
 import pytest
+from gunicorn.config import Config
 from gunicorn.workers.gthread import ThreadWorker
 
 from config import web_worker
@@ -545,6 +547,16 @@ def test_an_answer_that_nobody_reads_is_given_up(monkeypatch: pytest.MonkeyPatch
     ours, theirs = socket.socketpair()
     with ours, theirs, pytest.raises(ConnectionResetError, match="read nothing"):
         web_worker.AnswerSocket(ours).sendall(bytes(10_000_000))
+
+
+@pytest.mark.parametrize("threads", [2, 1_000])
+def test_as_many_connections_are_kept_with_any_number_of_threads(threads: int) -> None:
+    config = Config()
+    config.set("threads", threads)
+    worker = web_worker.Worker(1, 1, [], None, 60, config, logging.getLogger("gunicorn"))
+    worker.tmp.close()
+    assert worker.max_keepalived == config.worker_connections == 1_000
+    assert worker.worker_connections == 1_000 + threads
 
 
 def test_the_rest_of_a_refused_request_is_waited_for_beside_others(monkeypatch: pytest.MonkeyPatch) -> None:

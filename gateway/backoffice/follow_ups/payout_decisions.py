@@ -50,7 +50,7 @@ def explain_not_decidable(payment: Payment) -> str:
 
 
 def find_open_request(payment: Payment) -> Approval | None:
-    """The request for approval of an outcome of ``payment`` that nobody has decided yet."""
+    """The open approval request about the outcome of ``payment``, if there is one."""
     return Approval.objects.filter(build_open_condition(), payment=payment, payment_type=PAYOUT_TYPE).first()
 
 
