@@ -28,6 +28,7 @@ from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.kit.real_time import ROW_TIME_SQL
 from gateway.backoffice.operations.dashboard import (
     DASHBOARD_HOURS,
+    IN_DOUBT_SQL,
     SCOPE_CONDITION,
     build_first_payments_url,
     build_hour_url,
@@ -146,7 +147,7 @@ class AcquirerHealth:
 
     @property
     def doubt_link(self) -> str:
-        return build_first_payments_url(**self.decided_here, status=Status.IN_DOUBT)
+        return build_payments_url(**self.decided_here, status=Status.IN_DOUBT)
 
     def sum(self, place: int) -> int:
         return sum(each[place] for each in self.hours.values())
@@ -167,7 +168,7 @@ class AcquirerHealth:
     @property
     def is_quiet(self) -> bool:
         """Whether there is nothing to show but its line in the table."""
-        return not (self.hours or self.breakers or self.links or self.batches or self.faults)
+        return not (self.hours or self.doubt or self.breakers or self.links or self.batches or self.faults)
 
     @property
     def rate(self) -> float | None:
@@ -185,6 +186,9 @@ def build_health_context(request: HttpRequest) -> dict[str, Any]:
     listed = list(rows.order_by("-active", "channel__merchant__name", "channel__name", "id")[: MAX_SHOWN_ACCOUNTS + 1])
     found = {_build_account_key(row): _build_health(row) for row in listed[:MAX_SHOWN_ACCOUNTS]}
     _add_counts(found, query_dashboard("acquirers", scope, _PAYMENTS))
+    for connector, account, channel, count in query_dashboard("in-doubt", scope, IN_DOUBT_SQL):
+        if (own := found.get((connector, channel, account))) is not None:
+            own.doubt = count
     for connector, account, channel, p50, p95, _n in query_dashboard("acquirer-times", scope, _LATENCIES):
         if (own := found.get((connector, channel, account))) is not None:
             own.p50, own.p95 = int(p50), int(p95)
@@ -237,7 +241,6 @@ def _add_counts(found: Mapping[AcquirerAccountKey, AcquirerHealth], rows: Iterab
         if (own := found.get((connector, channel, account))) is None:
             continue
         own.hours.setdefault(hour, [0, 0, 0, 0])[_PLACES.get(status, 2)] += count
-        own.doubt += count if status == Status.IN_DOUBT else 0
         own.moved_on += count if status == _DECLINED_BEFORE else 0
         if status in (FAILED_OVER, _DECLINED_BEFORE, _VOIDED):
             own.shared_hours.add(hour)

@@ -20,7 +20,7 @@ from chargebacks.models import Chargeback
 from gateway.backoffice.webhooks import webhook_forms
 from gateway.core import clock
 from gateway.core.identifiers import first_id_at
-from gateway.models import AcquirerAccount, Authentication, Payment, Role, WebhookAttempt, WebhookDelivery
+from gateway.models import AcquirerAccount, Authentication, OpenPayment, Payment, Role, WebhookAttempt, WebhookDelivery
 from gateway.models.webhooks import INSPECTOR_URL_PREFIX
 from gateway.notifications import endpoints
 from reporting.models import Delivery, DeliveryAttempt, SettlementFile
@@ -262,6 +262,10 @@ def test_each_figure_of_an_accounts_health_is_its_list(shop: Shop) -> None:
         Payment.objects.filter(pk=paid.pk).update(
             id=ident, chain=ident, status=status, connector="stub", acquirer_merchant_id=account, route=route
         )
+        if status == "IN_DOUBT":
+            OpenPayment.objects.create(payment_id=ident, recover_at=clock.real_now())
+    refund = _leave_refund_in_doubt(shop)
+    Payment.objects.filter(pk=refund.pk).update(connector="stub", acquirer_merchant_id="4711")
     client = signed_in(person("boss", Role.MANAGER, shop.merchant))
     cache.clear()
     page = html.unescape(client.get("/admin/gateway/acquireraccount/health/").content.decode())
@@ -269,9 +273,30 @@ def test_each_figure_of_an_accounts_health_is_its_list(shop: Shop) -> None:
     cell = r'<td class="th-num"[^>]*>(?:<a href="([^"]+)">)?([0-9]+)(?:</a>)?</td>'
     figures = re.findall(cell, row[: row.index("</tr>")])
     (approved, ones), (declined, twos), *_rest, (doubt, doubts) = figures
-    assert (ones, twos, doubts) == ("1", "2", "1")
+    assert (ones, twos, doubts) == ("1", "2", "2"), "a refund of an earlier day is in doubt, too"
     assert declined == "", "one of the two went on to another account"
-    for link in (approved, doubt):
+    for link, rows in ((approved, 1), (doubt, 2)):
         answer = client.get(link)
         assert answer.status_code == 200
-        assert answer.content.decode().count('name="pick"') == 1
+        assert answer.content.decode().count('name="pick"') == rows
+
+
+def _leave_refund_in_doubt(shop: Shop) -> Payment:
+    """A refund that was sent two days ago and has no outcome."""
+    row = payment_of(shop.api.follow(shop.api.pay().id, "RF", "1.00").id)
+    ident = first_id_at(clock.real_now() - timedelta(days=2))
+    Payment.objects.filter(pk=row.pk).update(id=ident, status="IN_DOUBT")
+    OpenPayment.objects.create(payment_id=ident, recover_at=clock.real_now())
+    return Payment.objects.get(pk=ident)
+
+
+def test_the_first_page_counts_all_that_is_in_doubt(shop: Shop, stranger: Shop) -> None:
+    """A refund of an earlier day among them; nothing of another merchant."""
+    _leave_refund_in_doubt(shop)
+    _leave_refund_in_doubt(stranger)
+    client = signed_in(person("boss", Role.MANAGER, shop.merchant))
+    cache.clear()
+    page = html.unescape(client.get("/admin/").content.decode())
+    found = re.search(r'in doubt, all days</dt><dd class="th-big th-warn-ink"><a href="([^"]+)">([0-9]+)</a>', page)
+    assert found and found[2] == "1"
+    assert client.get(found[1]).content.decode().count('name="pick"') == 1
