@@ -118,7 +118,7 @@ def run(stack: Stack, faults: Sequence[Fault], *, seconds: float, seed: int) -> 
     say("load and faults have stopped; waiting until no payment is open")
     shoppers.move_clock(shop.late_client())  # nobody comes any more
     waited = time.monotonic()
-    eventually(lambda: count_open(stack) == 0 and not any(duty.owed() for duty in owing), SETTLED_WITHIN_S, 0.5)
+    eventually(lambda: sum(duty.owed() for duty in owing) == 0 == count_open(stack), SETTLED_WITHIN_S, 0.5)
     waited_s = time.monotonic() - waited
     journal = books.journal(
         [*load.journals, *peers.journals, *stored.journals, *parts.journals, stack.folder / JOURNAL]

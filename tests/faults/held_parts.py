@@ -37,6 +37,7 @@ MOVES: Final = {"pay": 5, "half": 3, "decline": 2, "release": 3, "two tabs": 3, 
 """What a shopper does next → how often."""
 HELD_S: Final = 16 * 60
 """A part is held for less."""
+MOVE_AGAIN_AFTER_S: Final = 5.0
 DOCUMENT: Final = {
     "acquirers": {"accounts": [{"connector": "stub", "merchant": "STUB-parts"}]},
     "channel": {"partialApprovals": "collect"},
@@ -45,6 +46,10 @@ _NAME: Final = "Parts"
 _CHECKOUTS: Final = """
 SELECT replace(c.id::text, '-', ''), c.request ->> 'amount', coalesce(replace(c.payment_id::text, '-', ''), '')
 FROM checkout_checkout c WHERE c.channel_id = %s::uuid
+"""
+_HELD: Final = """
+SELECT count(*) FROM gateway_suspension s JOIN gateway_payment p ON p.id = s.payment_id
+WHERE p.channel_id = %s::uuid AND s.stage = 'part'
 """
 _PAYMENTS: Final = """
 SELECT replace(p.id::text, '-', ''), lower(left(split_part(p.resource_path, '/', 4), 32)), p.status, p.approved_amount
@@ -155,6 +160,7 @@ class HeldParts:
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
         self._facts = Facts()
+        self._moved_at = 0.0
 
     # --- a duty ---------------------------------------------------------------------------------------------------
 
@@ -168,17 +174,27 @@ class HeldParts:
         self._ended.set()
         assert self._thread is not None
         self._thread.join(240)
-        client = self._client()
         for _ in range(100):
-            told = client.once("/v1/test/clock", {"advance": str(HELD_S)})
-            if told is not None and told.status == 200:
+            if self._move_clock():
                 return not self._thread.is_alive()
             time.sleep(0.5)
         return False
 
+    def _move_clock(self) -> bool:
+        """The time of what is held now is over."""
+        self._moved_at = time.monotonic()
+        told = self._client().once("/v1/test/clock", {"advance": str(HELD_S)})
+        return told is not None and told.status == 200
+
     def owed(self) -> int:
-        """Nothing beside the payments that are open."""
-        return 0
+        """Parts that are held. A payment that was in doubt as the clock was moved is held from then on, so that the
+        clock has to be moved once more."""
+        assert self._opened is not None
+        with self._stack.connect() as connection:
+            (held,) = connection.execute(_HELD, [self._opened.entity]).fetchone() or (0,)
+        if held and time.monotonic() > self._moved_at + MOVE_AGAIN_AFTER_S:
+            self._move_clock()
+        return int(held)
 
     def findings(self, strikes: Sequence[Strike]) -> list[Finding]:
         assert self._opened is not None
