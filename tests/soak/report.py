@@ -25,6 +25,9 @@ MEMORY_BY_DESIGN: Final = {
     STUB: "keeps its books in memory; it is the tests', no part of the product",
     LOAD: "remembers what it was told, no part of the product either",
 }
+SESSIONS_OF: Final = {"worker": "tollhouse worker", "beat": "tollhouse beat"}
+"""Roles of one process → what their sessions of PostgreSQL are called. Sessions are compared by themselves: a thread
+of the worker opens its own when it first has something to do, which may be hours after the others."""
 DESCRIPTORS_BY_DESIGN: Final = {POSTGRES: "each session keeps the files of tables that it has read open"}
 FILES_BY_DESIGN: Final = {
     "postgres": "a file for each table, index and gigabyte; WAL",
@@ -105,8 +108,8 @@ def _processes(
 
         first, last = middle(before, "memory_kib"), middle(after, "memory_kib")
         grown = (last - first) / first if first else 0.0
-        opened, open_now = middle(before, "descriptors"), middle(after, "descriptors")
-        at_rest = middle(rest, "descriptors") if rest else None
+        opened, open_now = _count_open(before, role), _count_open(after, role)
+        at_rest = _count_open(rest, role) if rest else None
         cpu = (after[-1]["roles"][role]["cpu_s"] - load[0]["roles"][role]["cpu_s"]) / seconds
         verdict.rows.append(
             f"{role:<16}{first / 1024:>11.1f}{last / 1024:>8.1f}{100 * grown:>+7.1f}%"
@@ -130,6 +133,18 @@ def _processes(
         # Its sessions come and go; every other role is one process with what it started at first.
         if role != POSTGRES and (first_pid := load[0]["roles"][role]["pids"][0]) != after[-1]["roles"][role]["pids"][0]:
             verdict.wrong.append(f"{role}: process {first_pid} was replaced")
+
+
+def _count_open(lines: Sequence[Line], role: str) -> float:
+    """The descriptors of a role, without its sessions of PostgreSQL where those are known by name."""
+
+    def count(line: Line) -> float | None:
+        if role not in line["roles"] or not line["database"]:
+            return None
+        found: int = line["roles"][role]["descriptors"]
+        return found - line["database"].get("sessions_of", {}).get(SESSIONS_OF.get(role), 0)
+
+    return _median(lines, count)
 
 
 def _connections(

@@ -25,6 +25,10 @@ _SESSIONS: Final = """
 SELECT coalesce(state, 'none'), count(*), coalesce(max(extract(epoch FROM clock_timestamp() - xact_start)), 0)::float
 FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() GROUP BY 1
 """
+_NAMES: Final = """
+SELECT application_name, count(*) FROM pg_stat_activity
+WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() GROUP BY 1
+"""
 _TABLES: Final = """
 SELECT relname, pg_total_relation_size(relid), n_live_tup, n_dead_tup FROM pg_stat_user_tables
 WHERE pg_total_relation_size(relid) >= %s ORDER BY 2 DESC
@@ -113,6 +117,7 @@ def read_database(connection: psycopg.Connection[Any]) -> dict[str, Any]:
     size, temp_files, temp_bytes, deadlocks, payments = row
     return {
         "connections": {state: count for state, count, _ in sessions},
+        "sessions_of": dict(connection.execute(_NAMES).fetchall()),
         "oldest_transaction_s": round(max((oldest for _, _, oldest in sessions), default=0.0), 2),
         "tables": {name: [total, live, dead] for name, total, live, dead in tables},
         "database_bytes": size,

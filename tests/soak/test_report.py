@@ -26,11 +26,13 @@ def sample(minute: float, phase: str = "load") -> dict[str, Any]:
         "seconds": 60.0 * minute,
         "roles": {
             "web worker 1": usage(11, 3 * minute),
+            "worker": usage(14, minute),
             "PostgreSQL": usage(12, minute),
             "stub acquirer": usage(13, minute),
         },
         "database": {
             "connections": {"idle": 20, "active": 1},
+            "sessions_of": {"tollhouse web": 12, "tollhouse worker": 6},
             "oldest_transaction_s": 0.1,
             "tables": {"gateway_payment": [1_000_000 + int(minute), 1_000, 10]},
             "database_bytes": 5_000_000,
@@ -142,6 +144,24 @@ def test_what_is_left_is_said(lines: list[dict[str, Any]], said: str) -> None:
     verdict = judge(lines)
     assert len(verdict.grown) == 1
     assert said in verdict.grown[0]
+
+
+@pytest.mark.parametrize(("of_sessions", "is_flat"), [(True, True), (False, False)])
+def test_a_worker_may_open_further_sessions_but_nothing_else(of_sessions: bool, is_flat: bool) -> None:
+    """Sessions are compared by themselves."""
+
+    def change(line: dict[str, Any], over: float) -> None:
+        line["roles"]["worker"]["descriptors"] += int(6 * over)
+        line["database"]["sessions_of"]["tollhouse worker"] += int(6 * over) * of_sessions
+
+    assert judge(run(change)).is_flat is is_flat
+
+
+def test_a_run_that_does_not_know_sessions_by_name_counts_all_descriptors() -> None:
+    lines = run(grow("worker", "descriptors", 0.5))
+    for line in lines:
+        line.get("database", {}).pop("sessions_of", None)
+    assert [one.split(" descriptors after ")[1] for one in judge(lines).grown] == ["30"]
 
 
 def test_temporary_files_that_go_again_and_tables_are_nothing_left() -> None:

@@ -5,12 +5,36 @@ In a thread that shares sessions (gateway.db.sessions) a connection is opened on
 
 from __future__ import annotations
 
-from typing import Any
+import sys
+from collections.abc import Sequence
+from functools import cache
+from pathlib import PurePath
+from typing import Any, Final
 
 from django.db.backends.postgresql import base
 from psycopg.pq import TransactionStatus
 
 from gateway.db.sessions import SessionPool, SharedSession, enter_pool
+
+_CELERY_ROLES: Final = ("worker", "beat")
+
+
+@cache
+def name_process() -> str:
+    """`tollhouse web`, `tollhouse worker`, `tollhouse beat` or `tollhouse <command>`: what this process is called in
+    pg_stat_activity and in the log of PostgreSQL."""
+    return _name_command(sys.argv)
+
+
+def _name_command(command: Sequence[str]) -> str:
+    program, arguments = PurePath(command[0] if command else ""), command[1:]
+    known = {program.name, program.parent.name}  # a script, or a package that `python -m` runs
+    if "gunicorn" in known:
+        return "tollhouse web"
+    if "celery" in known:
+        return " ".join(["tollhouse", *(one for one in arguments if one in _CELERY_ROLES)])
+    named = [one for one in arguments[:2] if one != "manage"][:1] if known & {"manage.py", "tollhouse"} else []
+    return " ".join(["tollhouse", *named])
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
@@ -20,6 +44,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
     """Where the present session is counted; None: nowhere."""
     _generation = 0
     _has_named_cursor = False
+
+    def get_connection_params(self) -> dict[str, Any]:
+        """Django's, with the name of the process; one in DATABASE_URL or PGAPPNAME wins."""
+        return {"fallback_application_name": name_process()} | super().get_connection_params()
 
     def connect(self) -> None:
         """Take an idle session, or open one."""

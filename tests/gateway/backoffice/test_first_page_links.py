@@ -298,5 +298,6 @@ def test_the_first_page_counts_all_that_is_in_doubt(shop: Shop, stranger: Shop) 
     cache.clear()
     page = html.unescape(client.get("/admin/").content.decode())
     found = re.search(r'in doubt, all days</dt><dd class="th-big th-warn-ink"><a href="([^"]+)">([0-9]+)</a>', page)
-    assert found and found[2] == "1"
+    assert found
+    assert found[2] == "1"
     assert client.get(found[1]).content.decode().count('name="pick"') == 1
