@@ -141,8 +141,8 @@ def _count_open(lines: Sequence[Line], role: str) -> float:
     def count(line: Line) -> float | None:
         if role not in line["roles"] or not line["database"]:
             return None
-        found: int = line["roles"][role]["descriptors"]
-        return found - line["database"].get("sessions_of", {}).get(SESSIONS_OF.get(role), 0)
+        sessions: int = line["database"].get("sessions_of", {}).get(SESSIONS_OF.get(role), 0)
+        return float(line["roles"][role]["descriptors"] - sessions)
 
     return _median(lines, count)
 

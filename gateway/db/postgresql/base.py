@@ -9,14 +9,12 @@ import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import PurePath
-from typing import Any, Final
+from typing import Any
 
 from django.db.backends.postgresql import base
 from psycopg.pq import TransactionStatus
 
 from gateway.db.sessions import SessionPool, SharedSession, enter_pool
-
-_CELERY_ROLES: Final = ("worker", "beat")
 
 
 @cache
@@ -32,7 +30,7 @@ def _name_command(command: Sequence[str]) -> str:
     if "gunicorn" in known:
         return "tollhouse web"
     if "celery" in known:
-        return " ".join(["tollhouse", *(one for one in arguments if one in _CELERY_ROLES)])
+        return " ".join(["tollhouse", *(one for one in arguments if one in {"worker", "beat"})])
     named = [one for one in arguments[:2] if one != "manage"][:1] if known & {"manage.py", "tollhouse"} else []
     return " ".join(["tollhouse", *named])
 
