@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from checkout.models import WalletProvider
 from checkout.wallet_providers import list_allowed_origins, parse_origin
+from gateway.core.peer_json import parse_peer_json
 from gateway.core.secret import Secret
 from gateway.outbound import ConnectionPool, call_url
 from gateway.vault.sealing import current_vault
@@ -59,8 +60,8 @@ def request_merchant_session(provider: WalletProvider, address: str, domain: str
     if outcome.status != HTTPStatus.OK:
         raise MerchantValidationError(f"the provider answered with HTTP {outcome.status}")
     try:
-        found = None if outcome.truncated else json.loads(outcome.body)
-    except (ValueError, RecursionError):
+        found = None if outcome.truncated else parse_peer_json(outcome.body)
+    except ValueError:
         found = None
     if not isinstance(found, dict):
         raise MerchantValidationError(f"the provider's answer is no JSON object of at most {MAX_SESSION_BYTES:,} bytes")

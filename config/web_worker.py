@@ -66,8 +66,59 @@ SWITCH_INTERVAL_S: Final = 0.0005
 Source: docs/decisions/0160."""
 RETURN_PATIENCE_S: Final = 5.0
 """How long a request that has waited for an acquirer waits for its turn to work, before it goes on beyond the bound."""
+MIN_CLIENT_WAIT_S: Final = 0.5
+"""A client that is waited for no longer is not given up for others, however many there are."""
+CLIENTS_LOOKED_AT_S: Final = 1.0
+"""How often a thread that waits for its client looks whether too many do."""
 MAX_BOOT_S: Final = 600.0
 """How long a worker may take to load its sources: a cold disk is not a hang, which --timeout is there to detect."""
+
+
+class ClientWaits:
+    """The threads of a process that wait for their clients: for the rest of a request, or for room for an answer.
+
+    When more than ``most`` do, the clients that have been waited for longest are given up. Each may take its time, but
+    clients that send or read next to nothing, of which one stranger can have hundreds, never hold all threads.
+    """
+
+    def __init__(self, most: int = sys.maxsize) -> None:
+        self.most = most
+        self._lock = threading.Lock()
+        self._since: dict[socket.socket, float] = {}
+
+    def wait(self, line: socket.socket, event: int, *, since: float, until: float) -> bool:
+        """Whether ``line`` is ready for ``event``, closed or given up by the monotonic time ``until``. ``since``: when
+        this client was first waited for within its request, or within the answer."""
+        coming = select.poll()
+        coming.register(line, event)
+        with self._lock:
+            self._since[line] = since
+        try:
+            while (left := until - time.monotonic()) > 0:
+                self._give_up_slowest()
+                if coming.poll(min(left, CLIENTS_LOOKED_AT_S) * 1000):
+                    return True
+            return False
+        finally:
+            with self._lock:
+                self._since.pop(line, None)
+
+    def _give_up_slowest(self) -> None:
+        with self._lock:
+            if len(self._since) <= self.most:
+                return
+            before = time.monotonic() - MIN_CLIENT_WAIT_S
+            slowest = sorted(self._since, key=self._since.__getitem__)[: len(self._since) - self.most]
+            for line in slowest:
+                if self._since[line] <= before:
+                    del self._since[line]
+                    # Its thread wakes up, and finds that the client has gone.
+                    with contextlib.suppress(OSError):
+                        line.shutdown(socket.SHUT_RDWR)
+
+
+CLIENT_WAITS: Final = ClientWaits()
+"""Those of this process; how many there may be follows from its threads."""
 
 
 class TimedSocket:
@@ -79,7 +130,8 @@ class TimedSocket:
 
     def begin(self) -> None:
         """Start the time limit of the next request."""
-        self._until = time.monotonic() + MAX_REQUEST_READ_S
+        self._began = time.monotonic()
+        self._until = self._began + MAX_REQUEST_READ_S
 
     def recv(self, size: int) -> bytes:
         """Received bytes; b"" at the end. Raises ConnectionResetError when the time is over and shuts the socket."""
@@ -94,10 +146,7 @@ class TimedSocket:
 
     def _wait(self) -> None:
         _pause_work()
-        left = self._until - time.monotonic()
-        coming = select.poll()
-        coming.register(self._line, select.POLLIN)
-        if left > 0 and coming.poll(left * 1000):
+        if CLIENT_WAITS.wait(self._line, select.POLLIN, since=self._began, until=self._until):
             return
         with contextlib.suppress(OSError):
             self._line.shutdown(socket.SHUT_RDWR)
@@ -110,6 +159,7 @@ class AnswerSocket:
 
     def __init__(self, line: socket.socket) -> None:
         self._line = line
+        self._since: float | None = None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._line, name)
@@ -122,9 +172,9 @@ class AnswerSocket:
                 left = left[self._line.send(left, socket.MSG_DONTWAIT) :]
             except BlockingIOError:
                 _pause_work()
-                ready = select.poll()
-                ready.register(self._line, select.POLLOUT)
-                if not ready.poll(MAX_WRITE_PAUSE_S * 1000):
+                now = time.monotonic()
+                since = self._since = now if self._since is None else self._since
+                if not CLIENT_WAITS.wait(self._line, select.POLLOUT, since=since, until=now + MAX_WRITE_PAUSE_S):
                     raise ConnectionResetError(
                         errno.ECONNRESET, f"the client read nothing for {MAX_WRITE_PAUSE_S:g} s"
                     ) from None
@@ -290,7 +340,8 @@ class Worker(ThreadWorker):  # type: ignore[misc]
         self.worker_connections = self.cfg.worker_connections + self.cfg.threads
 
     def get_thread_pool(self) -> RequestThreadPool:
-        """The threads that answer requests."""
+        """The threads that answer requests. Half of them may wait for clients."""
+        CLIENT_WAITS.most = max(1, self.cfg.threads // 2)
         return RequestThreadPool(self.cfg.threads, min(read_web_sessions(), self.cfg.threads))
 
     def init_process(self) -> None:
@@ -438,15 +489,12 @@ def _unread_bytes(request: Any, unreader: Any) -> int:
 def throw_away(line: socket.socket, most: int, seconds: float) -> int:
     """Read and discard what arrives on ``line`` until ``most`` bytes came, the client closed or ``seconds`` passed;
     returns how many bytes. MSG_TRUNC: the kernel drops them and copies nothing (tcp(7))."""
-    coming = select.poll()
-    coming.register(line, select.POLLIN)
-    until, thrown = time.monotonic() + seconds, 0
+    began, thrown = time.monotonic(), 0
     while thrown < most:
         try:
             found = line.recv_into(_THROWN, THROWN_AT_ONCE, socket.MSG_DONTWAIT | socket.MSG_TRUNC)
         except BlockingIOError:
-            left = until - time.monotonic()
-            if left <= 0 or not coming.poll(left * 1000):
+            if not CLIENT_WAITS.wait(line, select.POLLIN, since=began, until=began + seconds):
                 break
             continue
         if not found:

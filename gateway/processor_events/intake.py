@@ -5,7 +5,6 @@ Of its content only the kind and the object's id are used; everything else is fe
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ from typing import Any, Final
 from gateway.connectors.accounts import open_connector_secrets
 from gateway.connectors.card_api import client, mapping, webhook_signature
 from gateway.core import clock
+from gateway.core.peer_json import parse_peer_json
 from gateway.models import AcquirerAccount, ProcessorEvent
 from gateway.timers import wakeup
 
@@ -41,8 +41,8 @@ def receive_event(account: AcquirerAccount, header: str, body: bytes) -> bool:
     if why := webhook_signature.explain_bad_signature(header, body, secrets, time.time()):
         raise UnacceptableEventError(why)
     try:
-        event = json.loads(body)
-    except (ValueError, RecursionError):
+        event = parse_peer_json(body)
+    except ValueError:
         raise UnacceptableEventError("the body is no JSON") from None
     return store_event(account, event, clock.real_now())
 

@@ -6,7 +6,6 @@ repeated one changes nothing.
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from typing import Any, Final
@@ -16,6 +15,7 @@ from django.http import HttpRequest, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 
 from gateway.core import identifiers
+from gateway.core.peer_json import parse_peer_json
 from gateway.models import Authentication, Payment
 from gateway.payments import shopper_return
 from gateway.threeds import server
@@ -61,8 +61,8 @@ def receive_threeds_result(request: HttpRequest) -> JsonResponse:
 
 def _parse_rreq(body: bytes) -> dict[str, Any] | None:
     try:
-        found = json.loads(body)
-    except (ValueError, RecursionError):
+        found = parse_peer_json(body)
+    except ValueError:
         return None
     return found if isinstance(found, dict) and found.get("messageType") == "RReq" else None
 

@@ -17,6 +17,7 @@ from uuid import UUID
 
 from django.conf import settings
 
+from gateway.core.peer_json import parse_peer_json
 from gateway.core.secret import RedactedDict, Secret, SecretBytes
 from gateway.outbound import call_url
 from gateway.threeds.server_setup import ThreeDSServerAccess
@@ -170,8 +171,8 @@ def _reveal_message(message: Mapping[str, Any]) -> RedactedDict:
 
 def _parse_answer(body: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(body)
-    except (ValueError, RecursionError):
+        found = parse_peer_json(body)
+    except ValueError:
         raise MalformedDirectoryAnswerError("the answer is no JSON") from None
     if not isinstance(found, dict):
         raise MalformedDirectoryAnswerError("the answer is no object")

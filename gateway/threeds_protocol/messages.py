@@ -21,8 +21,9 @@ from uuid import UUID
 import pycountry
 from text_unidecode import unidecode  # type: ignore[import-untyped]
 
-from gateway.core.masking import mask_pan
+from gateway.core.masking import mask_pan, mask_text
 from gateway.core.money import Money, currency_exponent, currency_number
+from gateway.core.peer_json import parse_peer_json
 from gateway.core.secret import Secret
 from gateway.threeds_protocol.networks import THREEDS_VERSION
 from gateway.threeds_protocol.required_fields import PRIOR_FORMS
@@ -285,7 +286,19 @@ def mask_threeds_message(message: Mapping[str, Any]) -> ThreeDSMessage:
     shown: ThreeDSMessage = {name: "•••" if name in hidden else value for name, value in message.items()}
     if isinstance(shown.get("acctNumber"), Secret):
         shown["acctNumber"] = mask_pan(shown["acctNumber"].reveal())
-    return shown
+    # All others are in forms of ours: what an app's SDK has sent may be anything.
+    return shown | {name: _mask_value(shown[name]) for name in SDK_FIELDS if name in shown}
+
+
+def _mask_value(value: Any) -> Any:
+    """A value of JSON without card data."""
+    if isinstance(value, list):
+        return [_mask_value(one) for one in value]
+    if isinstance(value, dict):
+        return {mask_text(name): _mask_value(one) for name, one in value.items()}
+    text = value if isinstance(value, str) else json.dumps(value)
+    masked = mask_text(text)
+    return value if masked == text else masked
 
 
 def _minor_units(money: Money) -> int:
@@ -451,8 +464,8 @@ def _sdk(device_info: str) -> ThreeDSMessage:
     encrypted device data alone."""
     for text in (device_info, _decode_base64url(device_info)):
         try:
-            found = json.loads(text)
-        except (ValueError, RecursionError):
+            found = parse_peer_json(text)
+        except ValueError:
             continue
         if isinstance(found, dict) and "sdkTransID" in found:
             return {name: found[name] for name in SDK_FIELDS if name in found}

@@ -9,6 +9,7 @@ from uuid import UUID
 
 import pytest
 from django.core import mail
+from django.db import connection
 from django.test import override_settings
 
 from chargebacks import cases, deadlines, evidence, ledger, reminders
@@ -167,6 +168,20 @@ def test_evidence_is_submitted_once_and_the_simulated_bank_decides(shop: Shop) -
     won = again(case)
     assert (won.state, won.recovered) == ("WON", Decimal("92.00"))
     assert shop.api.follow(case.disputed.hex, "RF", "92.00").status == 200
+
+
+def test_a_file_that_is_read_slowly_keeps_no_session_of_the_database(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """docs/decisions/0161: eight clerks who fetched one so would have stopped a web process."""
+    monkeypatch.setattr(evidence, "EVIDENCE_PIECE_BYTES", 16)
+    kept = evidence.add_evidence(dispute(shop), "delivery", "proof.pdf", io.BytesIO(PDF), BY)
+
+    def refuse(*_arguments: object, **_names: object) -> None:
+        raise AssertionError("a cursor that lives in its session")
+
+    monkeypatch.setattr(connection, "chunked_cursor", refuse)
+    assert b"".join(evidence.stream_evidence(kept)) == PDF
 
 
 def test_two_who_read_the_same_case_move_it_once(shop: Shop) -> None:

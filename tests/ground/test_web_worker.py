@@ -10,6 +10,7 @@ import http.client
 import json
 import logging
 import os
+import select
 import socket
 import subprocess
 import sys
@@ -28,7 +29,7 @@ from gunicorn.workers.gthread import ThreadWorker
 
 from config import web_worker
 from config.launcher.programs import WebServer
-from config.web_worker import RequestQueue, RequestThreadPool, TimedSocket
+from config.web_worker import ClientWaits, RequestQueue, RequestThreadPool, TimedSocket
 from tests.ground.conftest import ROOT
 from tests.support.ports import free_port
 
@@ -547,6 +548,81 @@ def test_an_answer_that_nobody_reads_is_given_up(monkeypatch: pytest.MonkeyPatch
     ours, theirs = socket.socketpair()
     with ours, theirs, pytest.raises(ConnectionResetError, match="read nothing"):
         web_worker.AnswerSocket(ours).sendall(bytes(10_000_000))
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> ClientWaits:
+    """Those of the process, of which one at most may wait."""
+    found = ClientWaits(most=1)
+    monkeypatch.setattr(web_worker, "CLIENT_WAITS", found)
+    monkeypatch.setattr(web_worker, "MIN_CLIENT_WAIT_S", 0.0)
+    return found
+
+
+@pytest.mark.timeout(60)
+def test_when_too_many_clients_are_waited_for_the_slowest_are_given_up(waits: ClientWaits) -> None:
+    """A hundred and thirty connections that read no answer, or send half a request, held all threads."""
+    with contextlib.ExitStack() as held:
+        pairs = [socket.socketpair() for _ in range(4)]
+        for pair in pairs:
+            for end in pair:
+                held.enter_context(end)
+        given_up: list[int] = []
+        until = time.monotonic() + PATIENCE_S
+
+        def wait(number: int) -> None:
+            ours = pairs[number][0]
+            assert waits.wait(ours, select.POLLIN, since=float(number), until=until)
+            if not ours.recv(1):
+                given_up.append(number)
+
+        threads = [threading.Thread(target=wait, args=(number,), daemon=True) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads[:3]:
+            thread.join(PATIENCE_S)
+        assert sorted(given_up) == [0, 1, 2]
+        assert [pair[1].recv(1) for pair in pairs[:3]] == [b"", b"", b""]
+        pairs[3][1].sendall(b"7")
+        threads[3].join(PATIENCE_S)
+        assert not threads[3].is_alive()
+        assert sorted(given_up) == [0, 1, 2]
+
+
+def test_clients_that_are_waited_for_just_now_are_not_given_up(
+    waits: ClientWaits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(web_worker, "MIN_CLIENT_WAIT_S", PATIENCE_S)
+    waits.most = 0
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        now = time.monotonic()
+        assert not waits.wait(ours, select.POLLIN, since=now, until=now + 0.05)
+        theirs.sendall(b"7")
+        assert ours.recv(1) == b"7"
+
+
+@pytest.mark.timeout(60)
+def test_all_waits_for_clients_count(waits: ClientWaits, tcp: tuple[socket.socket, socket.socket]) -> None:
+    """For the rest of a request, for room for an answer, and for the rest of a refused body."""
+    waits.most = 0
+    pairs = [socket.socketpair() for _ in range(2)]
+    with contextlib.ExitStack() as held:
+        for pair in pairs:
+            for end in pair:
+                held.enter_context(end)
+        assert TimedSocket(pairs[0][0]).recv(1) == b""
+        with pytest.raises(BrokenPipeError):
+            web_worker.AnswerSocket(pairs[1][0]).sendall(bytes(10_000_000))
+    assert web_worker.throw_away(tcp[1], 1_000_000, PATIENCE_S) == 0
+
+
+def test_half_of_the_threads_may_wait_for_clients(waits: ClientWaits) -> None:
+    worker = web_worker.Worker.__new__(web_worker.Worker)
+    for threads, most in ((1, 1), (2, 1), (64, 32)):
+        worker.cfg = SimpleNamespace(threads=threads)
+        worker.get_thread_pool().shutdown()
+        assert waits.most == most
 
 
 @pytest.mark.parametrize("threads", [2, 1_000])

@@ -6,7 +6,6 @@ test compares the two.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
@@ -18,6 +17,7 @@ from django.utils.translation import gettext_lazy
 from gateway.backoffice.kit.composite_field import CompositeInput, CompositeWidget, read_inputs
 from gateway.backoffice.risk.rule_sentences import describe_rule
 from gateway.core.money import CURRENCY_CODES
+from gateway.core.peer_json import parse_peer_json
 from gateway.core.time_zones import list_time_zones
 from gateway.risk import fields
 from gateway.risk.conditions import CONDITION_KINDS, VELOCITY_MEASURES, WEEKDAYS
@@ -256,14 +256,14 @@ class RiskRulesWidget(CompositeWidget):
         if name in data:
             try:
                 data = _unpack_inputs(data[name])
-            except (ValueError, RecursionError):
+            except ValueError:
                 return data[name]
         return [_read_rule(data, f"{name}.{at}") for at in _list_places(data, f"{name}.") if at != "__rule__"]
 
 
 def _unpack_inputs(text: str) -> QueryDict:
-    """The inputs that were sent as one field. Raises ValueError, and RecursionError for what nests too deep."""
-    found, pairs = QueryDict(mutable=True), json.loads(text)
+    """The inputs that were sent as one field. Raises ValueError."""
+    found, pairs = QueryDict(mutable=True), parse_peer_json(text)
     if not isinstance(pairs, list):
         raise ValueError(pairs)
     for pair in pairs:

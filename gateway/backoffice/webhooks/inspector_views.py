@@ -27,6 +27,7 @@ from gateway.backoffice.webhooks.webhook_forms import (
 )
 from gateway.core import clock, identifiers
 from gateway.core.masking import mask_text
+from gateway.core.peer_json import make_storable, parse_peer_json
 from gateway.models import InspectedWebhook, WebhookDelivery, WebhookEndpoint
 from gateway.models.webhooks import WEBHOOK_KINDS
 from gateway.notifications import claims, endpoints, message_verification
@@ -240,10 +241,11 @@ def load_verification_keys(row: WebhookEndpoint) -> SigningKeys | None:
 
 
 def format_webhook_body(text: str) -> str:
-    """JSON indented, other text as is; what looks like a secret or a card number is masked."""
+    """JSON indented, other text as is; what looks like a secret or a card number is masked. Whoever has the secret can
+    sign what is no message of ours."""
     if not text:
         return ""
     try:
-        return mask_text(json.dumps(json.loads(text), indent=2, ensure_ascii=False))
+        return mask_text(json.dumps(parse_peer_json(text), indent=2, ensure_ascii=False))
     except ValueError:
-        return mask_text(text)
+        return mask_text(make_storable(text))

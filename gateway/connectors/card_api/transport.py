@@ -8,7 +8,6 @@ in the request.
 from __future__ import annotations
 
 import enum
-import json
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -20,6 +19,7 @@ from urllib.parse import urlencode
 from django.conf import settings
 
 from gateway.connectors.card_api.account import CardApiSetup
+from gateway.core.peer_json import parse_peer_json
 from gateway.core.secret import Secret, SecretBytes
 from gateway.outbound import CallOutcome, ConnectionPool, call_url
 
@@ -113,8 +113,8 @@ def _parse_body(outcome: CallOutcome) -> dict[str, Any] | None:
     if outcome.truncated:
         return None
     try:
-        found = json.loads(outcome.body)
-    except (ValueError, RecursionError):
+        found = parse_peer_json(outcome.body)
+    except ValueError:
         return None
     return found if isinstance(found, dict) else None
 

@@ -74,7 +74,8 @@ class MessageCodec:
         return frames, octets[place:]
 
     def message(self, frame: bytes) -> IsoMessage:
-        """Decode a frame. Raises BadMessageError."""
+        """Decode a frame. Raises BadMessageError. Some hosts fill a field with zero octets instead of blanks, and the
+        database keeps no NUL."""
         body = frame[TPDU_BYTES:] if self.tpdu else frame
         if not body:
             raise BadMessageError("is empty")
@@ -82,7 +83,7 @@ class MessageCodec:
             found, _ = iso8583.decode(body, build_field_spec(self.encoding, self.formats))
         except (ValueError, TypeError, KeyError) as fault:
             raise BadMessageError(f"cannot be read at field {getattr(fault, 'field', '?')}") from None
-        return {number: text for number, text in found.items() if number not in ("p", "1")}
+        return {number: text.replace("\0", " ") for number, text in found.items() if number not in ("p", "1")}
 
     @property
     def _size(self) -> int:

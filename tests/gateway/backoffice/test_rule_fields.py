@@ -26,6 +26,13 @@ def test_rules_are_read_of_inputs_and_of_the_one_field_that_the_script_sends() -
     assert [rule["name"] for rule in by_field] == ["first", "second"]
 
 
+def test_half_a_character_in_the_one_field_is_replaced() -> None:
+    """The page that shows the form again was answered with 500: no answer can be written with it."""
+    found = read(rules='[["rules.0.name", "odd\\ud800"]]')
+    assert isinstance(found, list)
+    assert [rule["name"] for rule in found] == ["odd\ufffd"]
+
+
 @pytest.mark.parametrize(
     "text",
     ["", "{", "{}", "1", '["a"]', '[["a"]]', '[["a", 1]]', '[["a", "b", "c"]]', "[" * 60_000, '{"a":' * 20_000],

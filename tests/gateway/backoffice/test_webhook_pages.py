@@ -5,6 +5,8 @@ Source: docs/decisions/0029.
 
 from __future__ import annotations
 
+import base64
+import hmac
 import re
 import socket
 from datetime import UTC, timedelta
@@ -481,3 +483,28 @@ def test_verify_says_right_or_whose_key_it_was(dora: Client, shop: Shop) -> None
     page = dora.post(f"{ENDPOINTS}verify/", {**sent, "endpoint": other.pk.hex}).content.decode()
     assert "Wrong key" in page
     assert "another endpoint" in page
+
+
+@pytest.mark.parametrize(
+    ("body", "signed"),
+    [
+        (r'["\ud800"]', r'["\ud800"]'),
+        (r'"\ud800"', "\ud800"),
+        ("[" * 900 + "]" * 900, "[" * 900 + "]" * 900),
+        ("[" * 60_000, "[" * 60_000),
+    ],
+    ids=["half a character", "half a character in quotes", "lists in lists", "no JSON"],
+)
+def test_verify_shows_what_the_owner_of_the_secret_signed_whatever_it_is(
+    dora: Client, shop: Shop, body: str, signed: str
+) -> None:
+    """Half a character was answered with 500, and so was what nests deep."""
+    row = inspected(shop)
+    keys = claims.unseal_signing_keys(row.pk, row.secret_sealed, None)
+    assert keys is not None
+    at = int(clock.real_now().timestamp())
+    mac = hmac.digest(keys.current.reveal(), f"x.{at}.{signed}".encode(errors="surrogatepass"), "sha256")
+    headers = f"webhook-id: x\nwebhook-timestamp: {at}\nwebhook-signature: v1,{base64.b64encode(mac).decode()}"
+    answer = dora.post(f"{ENDPOINTS}verify/", {"endpoint": row.pk.hex, "headers": headers, "body": body})
+    assert answer.status_code == 200
+    assert "Wrong key" not in answer.content.decode()

@@ -25,6 +25,7 @@ from gateway.models import (
 from gateway.payments import shopper_return
 from gateway.threeds import server
 from gateway.timers import registry
+from tests.gateway.threeds_protocol.test_messages import SDK
 from tests.support.client import Api
 from tests.support.clock import jump
 from tests.support.database import leaves, places_of
@@ -485,6 +486,23 @@ def test_an_apps_sdk_does_the_challenge_by_json(api: Api) -> None:
     assert shopper.http.post(address, "[1]", "application/json").status_code == 400
     assert Authentication.objects.get().messages[0]["sdkEncData"] == "•••"
     assert places_of("eyJhbGciOiJ") <= {"gateway_payment.request"}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *('"\\u0000"', '"\\ud800"', '{"x": ["\\u0000"]}', "NaN", "1e999", '{"4111111111111111": 4111111111111111}'),
+        *("[" * depth + "]" * depth for depth in (30, 300, 900, 2_000)),
+    ],
+    ids=lambda value: value[:20],
+)
+@pytest.mark.parametrize("name", ["sdkTransID", "sdkMaxTimeout", "sdkEphemPubKey", "deviceRenderOptions"])
+def test_device_data_of_any_shape_are_kept_without_a_card_number(api: Api, name: str, value: str) -> None:
+    """Such a payment was answered with 500: the database keeps no NUL and no half of a character."""
+    sdk = json.dumps(SDK)[:-1] + f', "{name}": {value}}}'
+    answer = buy(api, FRICTIONLESS, **dict.fromkeys(BROWSER), **{"threeDSecure.deviceInfo": sdk})
+    assert answer.code == PAID
+    assert "411111" not in json.dumps(Authentication.objects.get().messages).replace("411111******1111", "")
 
 
 @pytest.mark.parametrize(

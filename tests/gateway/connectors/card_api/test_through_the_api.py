@@ -86,6 +86,17 @@ def test_a_debit_is_one_intent_of_the_same_amount(card_shop: Shop, processor: Ca
     agree(processor)
 
 
+@pytest.mark.parametrize("reason", ["odd\0", "odd\ud800"], ids=ascii)
+def test_a_reason_that_the_database_cannot_keep_is_kept_readable(
+    card_shop: Shop, processor: CardApi, reason: str
+) -> None:
+    """The decline was answered with 500, and recovery read the same answer again and again."""
+    processor.declines[CARD] = reason
+    answer = pay(card_shop)
+    assert (answer.status, row(answer).status) == (400, Status.DECLINED)
+    assert answer.body["resultDetails"]["AcquirerResponse"] == "odd\ufffd"
+
+
 def test_every_post_has_a_key_of_our_payment_and_its_type(card_shop: Shop, processor: CardApi) -> None:
     held = pay(card_shop, "PA")
     follow(card_shop, held.id, "CP", "92.00")

@@ -78,6 +78,13 @@ def test_an_authorization_is_captured_in_parts_refunded_and_the_rest_taken_back(
     assert (host.of(pa).captured, host.of(pa).left, host.of(pa).reversed) == (7500, 7500, False)
 
 
+def test_an_answer_that_fills_its_fields_with_zero_octets_is_read(shop: Shop, host: IsoHost) -> None:
+    """The database keeps no NUL: such an approval was answered with 500, and never settled."""
+    host.next("0200", de38="\0" * 6)
+    paid = shop.api.pay(testMode="EXTERNAL")
+    assert (paid.status, paid.code, status(paid.id)[0]) == (200, OK, "APPROVED")
+
+
 def _original(mti: str, message: dict[str, str]) -> str:
     return f"{mti}{message['11']}{message['7']}00000012345{'0' * 11}"
 
