@@ -23,6 +23,7 @@ from django.db import DatabaseError, transaction
 from gateway.access import audit_log
 from gateway.core import clock
 from gateway.core.secret import Secret
+from gateway.core.watched_folder import INCOMPLETE_SUFFIXES
 from gateway.db.database_clock import read_database_time
 from gateway.db.statement import execute_sql
 from gateway.models import Merchant
@@ -32,7 +33,7 @@ from reporting import sftp
 from reporting.settlement import files, pending_uploads
 from reporting.settlement.formats.port import UnreadableFileError
 from reporting.settlement.models import ClearingInstitute, RemoteFile, SettlementFile, SftpSource
-from reporting.settlement.watched_folder import INCOMPLETE_SUFFIXES, INTAKE_TIMER
+from reporting.settlement.watched_folder import INTAKE_TIMER
 from reporting.sftp import SftpUnreachableError
 
 RemoteFileState = RemoteFile.State
