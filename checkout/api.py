@@ -52,13 +52,14 @@ from gateway.catalogue.parse import (
     UnknownNamePolicy,
     shorten_reported_value,
 )
-from gateway.catalogue.typed_pairs import ParameterPairs, reveal_text
+from gateway.catalogue.typed_pairs import ParameterPairs
 from gateway.core import clock, languages
 from gateway.core.brands import find_issuer
 from gateway.core.compact_json import encode_json
 from gateway.core.masking import mask_text
 from gateway.core.money import format_amount
 from gateway.core.result_codes import AWAITING_SHOPPER_CODE, CONCURRENT_UPDATE_CODE
+from gateway.core.secret import reveal_text
 from gateway.db.statement import WriteStatement
 from gateway.models import Payment
 from gateway.payments import token_limits

@@ -21,7 +21,7 @@ from gateway.api import token_admission
 from gateway.api.base_view import decode_form
 from gateway.api.envelope import build_envelope
 from gateway.catalogue.parse import InvalidParametersError, ParameterError, shorten_reported_value
-from gateway.catalogue.typed_pairs import reveal_text
+from gateway.core.secret import reveal_text
 from gateway.payments.refusal import RequestRefusedError
 
 MAX_WALLET_REQUEST_BYTES: Final = 8_192

@@ -36,10 +36,11 @@ from gateway.catalogue.parse import (
     UnknownNamePolicy,
     mask_reported_value,
 )
-from gateway.catalogue.typed_pairs import ParameterPairs, reveal_text, type_secrets
+from gateway.catalogue.typed_pairs import ParameterPairs, type_secrets
 from gateway.core import clock, identifiers
 from gateway.core.client_address import resolve_client_ip
 from gateway.core.masking import mask_text
+from gateway.core.secret import reveal_text
 from gateway.models import Channel, RequestLog
 from gateway.payments import token_limits
 from gateway.payments.payment_request import RequestTrace

@@ -14,10 +14,9 @@ from typing import Any, Final
 from uuid import UUID
 
 from gateway.catalogue.parse import INVALID_PARAMETER_CODE, ParameterError
-from gateway.catalogue.typed_pairs import reveal_text
 from gateway.core.masking import mask_text
 from gateway.core.result_codes import CONCURRENT_UPDATE_CODE
-from gateway.core.secret import Secret
+from gateway.core.secret import Secret, reveal_text
 from gateway.db.statement import DatabaseTime, WriteStatement, execute_sql
 from gateway.models import IdempotencyKey, Payment, Status
 from gateway.payments.refusal import RequestRefusedError

@@ -11,6 +11,7 @@ from typing import Any, Final
 from gateway.connectors.card_api import mapping, result_mapping
 from gateway.connectors.card_api.client import fetch_object
 from gateway.core import clock
+from gateway.core.compact_json import get_json_object
 from gateway.core.money import Money
 from gateway.core.result_codes import CHARGEBACK_WITHOUT_REASON
 from gateway.models import Payment
@@ -125,17 +126,12 @@ def _read_dispute(dispute: Mapping[str, Any], now: datetime) -> ReportedDispute:
     The processor's time is the one that counts: it is shorter than the network's. Source: the processor's public
     reference, Dispute, evidence_details.due_by (0: no answer is possible) and
     payment_method_details.card.network_reason_code."""
-    due: Any = _read_member(dispute, "evidence_details").get("due_by")
+    due: Any = get_json_object(dispute, "evidence_details").get("due_by")
     furthest = MAX_ANSWER_TIME.total_seconds()
     is_time = type(due) is int and due > 0 and now.timestamp() - furthest < due < now.timestamp() + furthest
-    card = _read_member(_read_member(dispute, "payment_method_details"), "card")
+    card = get_json_object(get_json_object(dispute, "payment_method_details"), "card")
     code = str(card.get("network_reason_code") or "")
     return ReportedDispute(
         answer_by=datetime.fromtimestamp(due, UTC).isoformat() if is_time else "",
         scheme_reason=code if _NETWORK_REASON.fullmatch(code) else "",
     )
-
-
-def _read_member(resource: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = resource.get(name)
-    return found if isinstance(found, dict) else {}
