@@ -48,7 +48,7 @@ MAX_SUSPENSION_TRIES: Final = 20
 """How often a job that changes meanwhile is read again."""
 
 
-def stops_stored_credentials(reason: str, chain: UUID, scheme_reason: str = "") -> bool:
+def stops_stored_credentials(reason: str, chain: UUID, scheme_reason: str) -> bool:
     """Whether a chargeback for ``reason`` has to stop what is charged like the payment that ``chain`` began with. A
     card scheme's code that joins many conditions does not say that the permission is withdrawn."""
     joined = reason == CUSTOMER_DISPUTED and scheme_reason in CARDHOLDER_DISPUTE_CODES

@@ -59,7 +59,7 @@ class LinkUse:
 
 
 def build_payment_link(
-    parameters: Parameters, *, merchant: Merchant, channel: Channel, now: datetime, created_by: str = ""
+    parameters: Parameters, *, merchant: Merchant, channel: Channel, now: datetime
 ) -> tuple[PaymentLink, WriteStatement]:
     """A new link and the statement that inserts it. ``parameters``: by CREATE_PAYMENT_LINK_ENDPOINT. Raises
     InvalidParametersError for what depends on the channel or the clock."""
@@ -72,7 +72,6 @@ def build_payment_link(
         request=request,
         currency=request["currency"],
         created_at=now,
-        created_by=created_by,
         expires_at=_parse_moment(values.get("link.expiresAt")),
         max_payments=_parse_max_payments(values),
     )

@@ -63,9 +63,7 @@ def list_institute_payments(institute: ClearingInstitute, first: date, last: dat
     yield from found.select_related("channel", "merchant").order_by("created_at", "id").iterator(chunk_size=1_000)
 
 
-def build_settlement_file(
-    institute: ClearingInstitute, payments: Iterable[Payment], paid_on: date, *, fees: bool = True
-) -> SimulatedFile:
+def build_settlement_file(institute: ClearingInstitute, payments: Iterable[Payment], paid_on: date) -> SimulatedFile:
     """Build a file that settles ``payments`` on ``paid_on``. Chargebacks among them get their lines, too. Monthly fees
     of each channel come last."""
     book = SimulatedFile()
@@ -75,9 +73,7 @@ def build_settlement_file(
         if line is not None:
             book.lines.append((line, payment))
             channels[payment.channel_id] = payment.channel
-    if fees:
-        for channel in channels.values():
-            book.lines.append((_fee_line(channel, paid_on), None))
+    book.lines.extend((_fee_line(channel, paid_on), None) for channel in channels.values())
     return book
 
 

@@ -124,7 +124,7 @@ def check_seals(after: int, before: str, most: int) -> tuple[list[AuditSeal], Ch
     return seals, None
 
 
-def check_chain(noted: str = "") -> tuple[int, str, ChainFault | None]:
+def check_chain(noted: str) -> tuple[int, str, ChainFault | None]:
     """Check the whole chain; returns how many seals are right, the last right digest, and the first fault. ``noted``: a
     digest from elsewhere that has to occur."""
     number, digest, seen = 0, CHAIN_START, not noted

@@ -46,9 +46,7 @@ MIN_RATED_S = 3.0
 """Work that began less than so long ago has no rate yet."""
 
 
-def start_payment_export(
-    request: HttpRequest, *, ids: Sequence[UUID] = (), columns: Sequence[str] = ()
-) -> HttpResponse:
+def start_payment_export(request: HttpRequest, *, ids: Sequence[UUID], columns: Sequence[str]) -> HttpResponse:
     """Start the export of a list, or of the payments ``ids``, with some of the list's ``columns`` or, without any, all
     that an export has. The caller has checked the permission."""
     back = redirect(reverse("admin:gateway_payment_changelist"))

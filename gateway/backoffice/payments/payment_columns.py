@@ -171,15 +171,15 @@ def render_head(names: Iterable[str], order: str, query: str) -> list[dict[str, 
                 "title": column.head,
                 "style": column.style,
                 "sorted": "ascending" if up else "descending" if down else "",
-                "address": _replace_parameter(query, ORDER_PARAMETER, turned) if column.field else "",
+                "address": _replace_order(query, turned) if column.field else "",
             }
         )
     return found
 
 
-def _replace_parameter(query: str, name: str, value: str) -> str:
-    kept = [(key, text) for key, text in parse_qsl(query.removeprefix("?")) if key != name]
-    return f"?{urlencode([*kept, (name, value)])}"
+def _replace_order(query: str, order: str) -> str:
+    kept = [(key, text) for key, text in parse_qsl(query.removeprefix("?")) if key != ORDER_PARAMETER]
+    return f"?{urlencode([*kept, (ORDER_PARAMETER, order)])}"
 
 
 def render_rows(rows: Sequence[Payment], names: Sequence[str]) -> list[dict[str, Any]]:

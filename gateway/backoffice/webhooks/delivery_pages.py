@@ -53,6 +53,7 @@ from gateway.notifications.replay import ReplaySelection
 from gateway.timers import wakeup
 
 DELIVERY_PAGE_ROWS: Final = 50
+MAX_NEWEST_DELIVERIES: Final = 10
 MAX_LISTED_ENDPOINTS: Final = 500
 """Endpoints whose deliveries one list shows."""
 
@@ -304,11 +305,11 @@ def render_deliveries(rows: Sequence[WebhookDelivery], endpoints: dict[UUID, Web
     ]
 
 
-def build_newest_deliveries(endpoint: WebhookEndpoint, most: int = 10) -> dict[str, Any] | None:
+def build_newest_deliveries(endpoint: WebhookEndpoint) -> dict[str, Any] | None:
     """The table of the newest deliveries of one endpoint; None if there are none, or the query times out."""
     try:
         with limit_search_time():
-            rows = list(WebhookDelivery.objects.filter(endpoint=endpoint).order_by("-pk")[:most])
+            rows = list(WebhookDelivery.objects.filter(endpoint=endpoint).order_by("-pk")[:MAX_NEWEST_DELIVERIES])
     except SearchTooBroadError:
         return None
     rendered, names = render_deliveries(rows, {endpoint.pk: endpoint}), ENDPOINT_DELIVERY_COLUMNS

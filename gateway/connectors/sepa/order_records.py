@@ -251,7 +251,7 @@ def lock_cancellation(original: UUID) -> BankOrder | None:
     return asked.filter(state=BankOrderState.FILED).first()
 
 
-def settle_cancellation(original: BankOrder, message: BankMessage | None = None) -> bool:
+def settle_cancellation(original: BankOrder, message: BankMessage | None) -> bool:
     """Decide the request to cancel or recall an order by what became of the order, which is locked."""
     state = cancellations.find_settled_state(original)
     if state is None or (request := lock_cancellation(original.pk)) is None:
@@ -302,7 +302,7 @@ def record_order_event(
     payment: UUID,
     state: BankOrderState,
     *,
-    reason: str = "",
+    reason: str,
     on: date | None = None,
     charges: Decimal | None = None,
     message: BankMessage | None = None,
