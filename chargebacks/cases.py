@@ -363,9 +363,9 @@ def adopt_recent_payments(merchant: Merchant | None = None) -> int:
     return _adopt_payments(merchant, clock.real_now() - ADOPTION_LOOKBACK)
 
 
-def adopt_all_payments(merchant: Merchant | None = None) -> int:
+def adopt_all_payments() -> int:
     """Open and move the cases of payments of any age: one may have been in doubt for long."""
-    return _adopt_payments(merchant, None)
+    return _adopt_payments(None, None)
 
 
 def next_payment_without_case(merchant: Merchant) -> datetime | None:

@@ -46,7 +46,7 @@ from gateway.payments.outcomes import Booked, outcome_from_reply
 from gateway.payments.payment_archive import bring_chain_back
 from gateway.payments.refusal import RequestRefusedError
 from gateway.payments.states import PaymentTransitionError
-from gateway.timers.registry import Timer
+from gateway.timers.registry import MerchantTimer
 
 BANK_ORDER_EVENT_BATCH_SIZE: Final = 200
 """Events read at once; those that cannot be applied do not count towards a run's end."""
@@ -133,7 +133,7 @@ def find_next_bank_order_event(merchant: Merchant) -> datetime | None:
     return clock.merchant_now(merchant) if waiting else None
 
 
-TIMER: Final = Timer(
+TIMER: Final = MerchantTimer(
     name=order_records.BANK_ANSWER_TIMER,
     run=apply_bank_order_events,
     next_at=find_next_bank_order_event,

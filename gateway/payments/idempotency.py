@@ -164,7 +164,7 @@ def delete_expired_idempotency_keys(*, limit: int) -> int:
 
 TIMER: Final = Timer(
     name="idempotency keys",
-    run=lambda _: delete_expired_idempotency_keys(limit=MAX_SWEPT_ROWS),
+    run=lambda: delete_expired_idempotency_keys(limit=MAX_SWEPT_ROWS),
     every_s=SWEEP_INTERVAL_S,
     about="Forget keys after 24 hours.",
     earliest_due=f"SELECT min(created_at) + {interval_sql(IDEMPOTENCY_RETENTION)} FROM gateway_idempotencykey",  # noqa: S608 - a constant

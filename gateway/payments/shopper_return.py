@@ -47,7 +47,7 @@ from gateway.threeds.outcome import (
     AuthenticationPending,
     AuthenticationRejected,
 )
-from gateway.timers.registry import Timer
+from gateway.timers.registry import MerchantTimer
 from gateway.vault.sealing import VaultError, current_vault
 
 SUSPENSION_BATCH_SIZE: Final = 100
@@ -154,7 +154,7 @@ def apply_authentication_outcome(
 
 
 def complete_due_authentications(
-    *, limit: int = SUSPENSION_BATCH_SIZE, now: datetime | None = None, merchant: Merchant | None = None
+    merchant: Merchant | None = None, *, limit: int = SUSPENSION_BATCH_SIZE, now: datetime | None = None
 ) -> int:
     """Complete decoupled authentications whose cardholder has answered, standalone ones past their deadline and those
     of ended payments, of one merchant or all; returns how many were completed."""
@@ -242,7 +242,7 @@ def find_next_suspension_deadline(merchant: Merchant) -> datetime | None:
 
 
 def expire_due_suspensions(
-    *, limit: int = SUSPENSION_BATCH_SIZE, now: datetime | None = None, merchant: Merchant | None = None
+    merchant: Merchant | None = None, *, limit: int = SUSPENSION_BATCH_SIZE, now: datetime | None = None
 ) -> int:
     """End at most ``limit`` payments whose deadline has passed, of one merchant or all; returns how many are final."""
     ended = 0
@@ -394,16 +394,16 @@ def build_shopper_return_url(url: str, path: str) -> str:
 
 
 TIMERS: Final = (
-    Timer(
+    MerchantTimer(
         name="shopper deadlines",
-        run=lambda merchant: expire_due_suspensions(merchant=merchant),
+        run=expire_due_suspensions,
         next_at=find_next_suspension_deadline,
         about="End payments whose shopper never came back, as the page they were sent to answers.",
         earliest_due="SELECT min(deadline) FROM gateway_suspension",
     ),
-    Timer(
+    MerchantTimer(
         name="authentications",
-        run=lambda merchant: complete_due_authentications(merchant=merchant),
+        run=complete_due_authentications,
         next_at=authentications.next_authentication_due,
         about="Decoupled 3-D Secure answers, authentications alone that ran out of time, and those of ended payments.",
         earliest_due=authentications.EARLIEST_DUE_AUTHENTICATION,

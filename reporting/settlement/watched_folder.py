@@ -16,7 +16,6 @@ from django.db import DatabaseError
 
 from gateway.access import audit_log
 from gateway.core.watched_folder import is_complete_file, move_watched_file, open_watched_file
-from gateway.models import Merchant
 from gateway.timers import wakeup
 from reporting.settlement import files
 from reporting.settlement.formats.port import UnreadableFileError
@@ -32,9 +31,9 @@ WATCHED_FOLDER_ACTOR: Final = audit_log.Actor(name="watched folder")
 log = structlog.get_logger(__name__)
 
 
-def take_in_folder_files(merchant: Merchant | None = None) -> int:
+def take_in_folder_files() -> int:
     """Take in the files of all folders. Returns how many were moved away."""
-    if not settings.GATEWAY_SETTLEMENT_FOLDER or merchant is not None:
+    if not settings.GATEWAY_SETTLEMENT_FOLDER:
         return 0
     root = Path(settings.GATEWAY_SETTLEMENT_FOLDER)
     moved = 0

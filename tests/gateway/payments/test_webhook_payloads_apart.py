@@ -167,7 +167,7 @@ def test_the_sweep_is_of_all_merchants_at_once(monkeypatch: pytest.MonkeyPatch) 
     assert webhook_payloads.SWEEP_TIMER.run(Merchant(name="m")) == 0
     assert asked == []
     before = clock.real_now()
-    assert webhook_payloads.SWEEP_TIMER.run(None) == 5
+    assert webhook_payloads.SWEEP_TIMER.run() == 5
     assert before <= asked[0] <= clock.real_now()
 
 
