@@ -19,8 +19,8 @@ class CheckoutConfig(AppConfig):
 
         sections.register_configuration_section(BRANDS_SECTION)
         sections.register_configuration_section(WALLET_PROVIDERS_SECTION)
-        payment_receipts.register_receipt_source(find_receipt_of_payment)
-        held_parts.register_part_expiry(expire_part)
+        payment_receipts.RECEIPT_SOURCE.register(find_receipt_of_payment)
+        held_parts.PART_EXPIRY.register(expire_part)
         for column in (
             SealedColumn(model=Checkout, sealed="request_sealed"),
             SealedColumn(model=WalletProvider, sealed="identity_sealed"),

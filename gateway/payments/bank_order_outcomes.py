@@ -41,7 +41,7 @@ from gateway.payments.chain_amounts import (
     resolve_payment_amount,
 )
 from gateway.payments.follow_ups import load_chain
-from gateway.payments.job_hooks import get_job_hooks
+from gateway.payments.job_hooks import JOB_HOOKS
 from gateway.payments.outcomes import Booked, outcome_from_reply
 from gateway.payments.payment_archive import bring_chain_back
 from gateway.payments.refusal import RequestRefusedError
@@ -175,7 +175,7 @@ def _record_late_booking(event: BankOrderEvent, payment: Payment) -> bool:
     try:
         with transaction.atomic():
             store.complete_payment(payment, Booked(reply=reply, at=now), kind="bank")
-            get_job_hooks().record_late_booking(payment, now)
+            JOB_HOOKS.get().record_late_booking(payment, now)
     except PaymentTransitionError:
         return False  # the payment changed meanwhile: the next round reads it again
     return _mark_applied(event)

@@ -32,7 +32,7 @@ from gateway.core.secret import Secret
 from gateway.db.statement import execute_sql
 from gateway.models import Authentication, AuthenticationStep, Merchant, Payment, Status, Suspension
 from gateway.payments import exempting, risk_screening, shopper_tokens, step_up, store
-from gateway.payments.held_parts import expire_held_part, is_held
+from gateway.payments.held_parts import PART_EXPIRY, is_held
 from gateway.payments.operation_table import is_locally_queued
 from gateway.payments.outcomes import AuthenticationProof, Declined, describe_silence, outcome_from_reply, resolve_event
 from gateway.payments.payment_means import load_payment_means, restore_one_time_secrets, restore_party_accounts
@@ -268,7 +268,7 @@ def claim_due_suspensions(limit: int, now: datetime, merchant: Merchant | None =
 
 def _expire_payment(payment: Payment, asking: AskingTime) -> bool:
     if payment.suspension.stage == Suspension.Stage.PART:
-        return expire_held_part(payment)
+        return PART_EXPIRY.get()(payment)
     if payment.suspension.stage == Suspension.Stage.AUTHENTICATE:
         # Our own 3-D Secure server is the evidence: it closes an open authentication that never succeeded.
         row = authentications.find_authentication_of_payment(payment.id)

@@ -50,7 +50,7 @@ from gateway.models import (
 )
 from gateway.payments import mandate_mails
 from gateway.payments.chain_amounts import INCREMENTAL_AUTHORIZATION, REAUTHORIZATION
-from gateway.payments.job_hooks import get_job_hooks
+from gateway.payments.job_hooks import JOB_HOOKS
 from gateway.payments.nested_values import deep_merge
 from gateway.payments.network_brands import find_network_brand
 from gateway.payments.operation_table import RELEASED_BY_REVERSAL
@@ -138,7 +138,7 @@ def build_completion_effects(
     updates = [one for one in (renewed, _build_linking(payment, reply)) if one is not None]
     if registration is not None and "job" in payment.request:
         agreement = agreed["id"] if agreed is not None else None
-        started = get_job_hooks().start(payment, reply, registration, agreement, at)
+        started = JOB_HOOKS.get().start(payment, reply, registration, agreement, at)
         rows += started.rows
         answer = deep_merge(answer, started.answer)
     if not (changes or rows or answer):

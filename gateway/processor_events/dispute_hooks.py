@@ -10,8 +10,7 @@ from datetime import datetime
 from typing import Final, Protocol
 from uuid import UUID
 
-from django.core.exceptions import ImproperlyConfigured
-
+from gateway.core.hook import Hook
 from gateway.core.money import Money
 from gateway.models import Payment
 
@@ -54,16 +53,4 @@ class DisputeHooks:
     move_case: CaseMove
 
 
-_registered: Final[list[DisputeHooks]] = []
-
-
-def register_dispute_hooks(hooks: DisputeHooks) -> None:
-    """Register the functions of the package of disputes, in place of those registered before."""
-    _registered[:] = [hooks]
-
-
-def get_dispute_hooks() -> DisputeHooks:
-    """The registered functions. Raises ImproperlyConfigured without any: a dispute must not be lost in silence."""
-    if not _registered:
-        raise ImproperlyConfigured("chargebacks is not among INSTALLED_APPS")
-    return _registered[0]
+DISPUTE_HOOKS: Final[Hook[DisputeHooks]] = Hook("chargebacks")

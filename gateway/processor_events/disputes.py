@@ -16,7 +16,7 @@ from gateway.core.money import Money
 from gateway.core.result_codes import CHARGEBACK_WITHOUT_REASON
 from gateway.models import Payment
 from gateway.payments.stored_answer import ReportedDispute
-from gateway.processor_events.dispute_hooks import ReportedInquiry, get_dispute_hooks
+from gateway.processor_events.dispute_hooks import DISPUTE_HOOKS, ReportedInquiry
 from gateway.processor_events.event_outcomes import (
     EventContext,
     EventOutcome,
@@ -89,7 +89,7 @@ def handle_dispute_event(event: EventContext) -> EventOutcome:
         why = f"{ident} was won, and its money is back here; now it is lost: ask the processor where the money is"
         return build_flagged_outcome(why, payment=first.pk)
     if recorded is not None and (is_lost := IS_LOST_BY_STATE.get(status)) is not None:
-        moved = get_dispute_hooks().move_case(recorded, lost=is_lost)
+        moved = DISPUTE_HOOKS.get().move_case(recorded, lost=is_lost)
         why = f"{outcome.why if outcome is not None else 'recorded before'}; {status}"
         return build_done_outcome(why if moved else f"{why}, as its case says", payment=first.pk, recorded=recorded)
     if status != DISPUTE_WON or recorded is None:
@@ -116,7 +116,7 @@ def _record_inquiry(
         answered=status == _INQUIRY_ANSWERED,
         closed=status == _INQUIRY_CLOSED,
     )
-    if why := get_dispute_hooks().record_inquiry(target, inquiry):
+    if why := DISPUTE_HOOKS.get().record_inquiry(target, inquiry):
         return build_flagged_outcome(f"{ident}, an inquiry: {why}", payment=target.pk)
     return build_done_outcome(f"an inquiry ({status}): no money was taken", payment=target.pk)
 
