@@ -65,7 +65,6 @@ from gateway.models import Payment
 from gateway.payments import token_limits
 from gateway.payments.channel_dispatch import choose_channel
 from gateway.payments.idempotency import IdempotencyClaim
-from gateway.payments.payment_request import RequestTrace
 from gateway.payments.refusal import CHANNEL_NOT_CONFIGURED_CODE, RequestRefusedError
 from gateway.payments.rendering import render_registration_change
 from gateway.payments.request_builder import build_condition_facts
@@ -92,7 +91,7 @@ class CheckoutApiView(IdempotentPostView):
         target = (request.resolver_match.kwargs if request.resolver_match else {}).get("target")
         if target:
             path = self.trace.path.replace(target, session.hash_checkout_id(target))
-            self.trace = _replace_trace_path(self.trace, path=path)
+            self.trace = replace(self.trace, path=path)
         return found
 
     def find_own_checkout(self, context: RequestContext, target: str) -> Checkout:
@@ -124,10 +123,8 @@ class CreateCheckoutView(CheckoutApiView):
         body = _render_checkout(row, CHECKOUT_CREATED_CODE, parameters)
         write_with_idempotency(write, row.id, body, claim)
         response: HttpResponse = Response(body, headers=context.headers)
-        self.trace = _replace_trace_path(
-            self.trace, path=f"{self.trace.path}/{session.hash_checkout_id(row.public_id)}"
-        )
-        log_request(_replace_trace(context, self.trace), response, CREATE_CHECKOUT_ENDPOINT)
+        self.trace = replace(self.trace, path=f"{self.trace.path}/{session.hash_checkout_id(row.public_id)}")
+        log_request(replace(context, trace=self.trace), response, CREATE_CHECKOUT_ENDPOINT)
         return response
 
 
@@ -179,7 +176,7 @@ class ShopperApiView(CheckoutApiView):
         # Without an open checkout the body is not even read.
         row = session.find_open_checkout(target)
         self.shopper_checkout = row.id
-        self.trace = _replace_trace_path(self.trace, entity=row.channel_id)
+        self.trace = replace(self.trace, entity=row.channel_id)
         operation = self.endpoints["POST"].operation
         headers = token_admission.throttle_shopper_request(row.id, row.channel, self.trace.ip, operation, self.trace.at)
         body, fault = self.read_body(http, MAX_CHECKOUT_FORM_BYTES)
@@ -467,26 +464,3 @@ def _hide_card_number(response: Response) -> None:
 
 def _to_printable(text: str) -> str:
     return "".join(letter for letter in text if letter.isprintable())
-
-
-def _replace_trace_path(trace: RequestTrace, *, path: str | None = None, entity: UUID | None = None) -> RequestTrace:
-    return RequestTrace(
-        request=trace.request,
-        method=trace.method,
-        path=path or trace.path,
-        at=trace.at,
-        ip=trace.ip,
-        entity=entity or trace.entity,
-        token=trace.token,
-        started=trace.started,
-    )
-
-
-def _replace_trace(context: RequestContext, trace: RequestTrace) -> RequestContext:
-    return RequestContext(
-        admission=context.admission,
-        pairs=context.pairs,
-        trace=_replace_trace_path(context.trace, path=trace.path),
-        headers=context.headers,
-        endpoint=context.endpoint,
-    )

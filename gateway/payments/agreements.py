@@ -51,8 +51,11 @@ class AgreementUseType(enum.Enum):
 
 
 MERCHANT_INITIATED_USES: Final = (AgreementUseType.MERCHANT_INITIATED, AgreementUseType.INDUSTRY_PRACTICE)
-_ANY_MODE: Final = ("", "REPEATED")
-_ANY_SOURCE: Final = ("", "MIT")
+_USE_BY_PRACTICE: Final = {
+    "RESUBMISSION": AgreementUseType.MERCHANT_INITIATED,  # it counts like the declined one that is tried again
+    "DELAYED_CHARGES": AgreementUseType.INDUSTRY_PRACTICE,
+    "NO_SHOW": AgreementUseType.INDUSTRY_PRACTICE,
+}
 _ON_CHAINS: Final = ("INCREMENTAL_AUTH", "REAUTHORIZATION")
 AGREEMENT_USE_TYPES: Final[Mapping[tuple[str, str, str], AgreementUseType]] = MappingProxyType(
     {
@@ -64,21 +67,11 @@ AGREEMENT_USE_TYPES: Final[Mapping[tuple[str, str, str], AgreementUseType]] = Ma
         ("REPEATED", "CIT", ""): AgreementUseType.CARDHOLDER_INITIATED,
         ("REPEATED", "", ""): AgreementUseType.MERCHANT_INITIATED,
         ("REPEATED", "MIT", ""): AgreementUseType.MERCHANT_INITIATED,
-        # A declined authorization is tried again: it counts like the declined one.
         **{
-            (mode, source, "RESUBMISSION"): AgreementUseType.MERCHANT_INITIATED
-            for mode in _ANY_MODE
-            for source in _ANY_SOURCE
-        },
-        **{
-            (mode, source, "DELAYED_CHARGES"): AgreementUseType.INDUSTRY_PRACTICE
-            for mode in _ANY_MODE
-            for source in _ANY_SOURCE
-        },
-        **{
-            (mode, source, "NO_SHOW"): AgreementUseType.INDUSTRY_PRACTICE
-            for mode in _ANY_MODE
-            for source in _ANY_SOURCE
+            (mode, source, practice): use
+            for practice, use in _USE_BY_PRACTICE.items()
+            for mode in ("", "REPEATED")
+            for source in ("", "MIT")
         },
         # These follow an authorization, by path or referenceUuid: their chain allows them, not an agreement.
         **{

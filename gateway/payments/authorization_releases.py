@@ -193,9 +193,7 @@ def _submit_release(chain: Chain) -> Payment | None:
         channel=None,
         parameters=GATEWAY_FOLLOW_UP_PARAMETERS.parse(pairs),
         now=clock.merchant_now(merchant),
-        trace=RequestTrace(
-            request=identifiers.row_id(), method="RELEASE", path="REST", at=clock.real_now(), entity=first.channel_id
-        ),
+        trace=RequestTrace(method="RELEASE", path="REST", entity=first.channel_id),
         operation=RELEASE_OPERATION,
     )
     try:

@@ -35,7 +35,7 @@ from gateway.connectors.means import Means
 from gateway.connectors.point_of_service import is_initiated_by_merchant
 from gateway.connectors.port import AcquirerRequest
 from gateway.connectors.routing import CONNECTORS
-from gateway.core import clock, identifiers
+from gateway.core import identifiers
 from gateway.core.money import format_amount
 from gateway.core.result_codes import CONCURRENT_UPDATE_CODE, VAULT_ERROR_CODE
 from gateway.db.statement import WriteStatement, build_new_row
@@ -214,9 +214,7 @@ def _renew_authorization(request: FollowUpRequest, chain: Chain) -> None:
         channel=None,
         parameters=GATEWAY_FOLLOW_UP_PARAMETERS.parse(pairs),
         now=request.now,
-        trace=RequestTrace(
-            request=identifiers.row_id(), method="RENEW", path="CP", at=clock.real_now(), entity=first.channel_id
-        ),
+        trace=RequestTrace(method="RENEW", path="CP", entity=first.channel_id),
         operation=LATE_REAUTHORIZATION_OPERATION,
     )
     try:

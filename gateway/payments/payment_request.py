@@ -11,7 +11,7 @@ from uuid import UUID
 
 from gateway.catalogue.parse import Parameters
 from gateway.connectors.means import Means
-from gateway.core import identifiers
+from gateway.core import clock, identifiers
 from gateway.core.money import Money
 from gateway.db.statement import WriteStatement
 from gateway.models import Channel, Merchant, Payment
@@ -25,10 +25,10 @@ from gateway.wallets.channel_tokens import WalletTokenUse
 class RequestTrace:
     """The origin of a request, for one RequestLog row. ``at``: real time. ``started``: time.perf_counter()."""
 
-    request: UUID
     method: str
     path: str
-    at: datetime
+    request: UUID = field(default_factory=identifiers.row_id)
+    at: datetime = field(default_factory=lambda: clock.real_now())
     ip: str | None = None
     entity: UUID | None = None
     token: UUID | None = None

@@ -267,14 +267,7 @@ def _prepare_change_by_hand(
     registration: Registration, endpoint: Endpoint, sent: Mapping[str, str], path: str, ip: str | None
 ) -> tuple[Registration, ChangeRequest]:
     """The registration as it is now, and a change of it that no request of the API asked for."""
-    trace = RequestTrace(
-        request=identifiers.row_id(),
-        method="POST",
-        path=path,
-        at=clock.real_now(),
-        ip=ip,
-        entity=registration.channel_id,
-    )
+    trace = RequestTrace(method="POST", path=path, ip=ip, entity=registration.channel_id)
     channel = registration.channel
     parameters = endpoint.catalogue.parse([("entityId", channel.entity_id), *sent.items()])
     found = find_registration(registration.pk, registration.merchant, channel)
@@ -427,7 +420,7 @@ def record_registration_change(
     own = {**changes, "updated_at": now, "sequence": before + 1}
     for name, value in own.items():
         setattr(registration, name, value)
-    trace = RequestTrace(request=identifiers.row_id(), method="", path="", at=clock.real_now())
+    trace = RequestTrace(method="", path="")
     parameters = FOLLOW_UP_ENDPOINT.catalogue.parse(
         [("entityId", registration.channel.entity_id), ("paymentType", "RV")]
     )

@@ -37,7 +37,7 @@ from gateway.backoffice.schedules.schedule_details import SCHEDULE_ACTIONS, SCHE
 from gateway.backoffice.sign_in import session
 from gateway.catalogue.endpoints import CANCEL_SCHEDULE_ENDPOINT, RESCHEDULE_ENDPOINT, Endpoint
 from gateway.catalogue.parse import InvalidParametersError
-from gateway.core import clock, identifiers
+from gateway.core import clock
 from gateway.models import Registration
 from gateway.payments.payment_request import RequestTrace
 from gateway.payments.refusal import RequestRefusedError
@@ -218,14 +218,7 @@ class JobAdmin(ReadOnlyPage):
         self, request: HttpRequest, job: Job, endpoint: Endpoint, pairs: list[tuple[str, str]]
     ) -> ChangeRequest:
         by, now = actor_from_request(request), clock.merchant_now(job.merchant)
-        trace = RequestTrace(
-            request=identifiers.row_id(),
-            method="POST",
-            path=f"/admin/schedule/{job.pk.hex}",
-            at=clock.real_now(),
-            ip=by.ip,
-            entity=job.channel_id,
-        )
+        trace = RequestTrace(method="POST", path=f"/admin/schedule/{job.pk.hex}", ip=by.ip, entity=job.channel_id)
         kind = "DS" if endpoint is CANCEL_SCHEDULE_ENDPOINT else "RS"
         sent = [("entityId", job.channel.entity_id), ("paymentType", kind), *pairs]
         parameters = endpoint.catalogue.parse(
