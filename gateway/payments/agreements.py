@@ -24,7 +24,7 @@ from gateway.connectors.acquirer_message import MIGRATED_REFERENCES, parse_schem
 from gateway.core import brands, identifiers
 from gateway.models import Agreement, Channel, Merchant, Payment, Registration, Status
 from gateway.payments.network_brands import resolve_network_brand
-from gateway.payments.refusal import RequestRefusedError
+from gateway.payments.refusal import RequestRefusedError, build_parameter_refusal
 from gateway.payments.stored_answer import read_private_facts
 from gateway.risk.retry_rules import resolve_network
 
@@ -292,16 +292,19 @@ def _find_named_agreement(parameters: Parameters, channel: Channel) -> Agreement
     if found is None:
         if payment is not None and Payment.objects.filter(pk=payment, channel=channel.pk).exists():
             message = "names a payment that is not an approved INITIAL one"
-            raise RequestRefusedError(
+            raise build_parameter_refusal(
                 NOT_INITIAL_PAYMENT_CODE,
-                [_build_reference_error(INITIAL_TRANSACTION_ID, reference, message, NOT_INITIAL_PAYMENT_CODE)],
+                INITIAL_TRANSACTION_ID,
+                message,
+                value=mask_reported_value(reference),
+                known=True,
             )
         _refuse_unknown_reference(INITIAL_TRANSACTION_ID, reference, channel)
         return None
     if linking is not None and found.agreement_id and linking != found.agreement_id:
         message = "is of another agreement than initialTransactionId"
-        raise RequestRefusedError(
-            UNKNOWN_REFERENCE_CODE, [_build_reference_error(AGREEMENT_ID, linking, message, UNKNOWN_REFERENCE_CODE)]
+        raise build_parameter_refusal(
+            UNKNOWN_REFERENCE_CODE, AGREEMENT_ID, message, value=mask_reported_value(linking), known=True
         )
     return found
 
@@ -311,13 +314,7 @@ def _refuse_unknown_reference(name: str, value: str, channel: Channel) -> None:
     if channel.external_references:
         return
     message = "names no agreement of this entity: make an INITIAL payment first"
-    raise RequestRefusedError(
-        UNKNOWN_REFERENCE_CODE, [_build_reference_error(name, value, message, UNKNOWN_REFERENCE_CODE)]
-    )
-
-
-def _build_reference_error(name: str, value: str, message: str, code: str) -> ParameterError:
-    return ParameterError(name=name, value=mask_reported_value(value), message=message, code=code, known=True)
+    raise build_parameter_refusal(UNKNOWN_REFERENCE_CODE, name, message, value=mask_reported_value(value), known=True)
 
 
 def _find_first_scheme_reference(registration: UUID) -> tuple[dict[str, str], str]:

@@ -24,7 +24,6 @@ from gateway.catalogue.endpoints import FOLLOW_UP_ENDPOINT
 from gateway.catalogue.parse import (
     INVALID_PARAMETER_CODE,
     Catalogue,
-    ParameterError,
     Parameters,
     mask_reported_value,
 )
@@ -67,6 +66,7 @@ from gateway.payments.refusal import (
     ACCOUNT_ERASED_CODE,
     TYPE_NOT_OFFERED_CODE,
     RequestRefusedError,
+    build_parameter_refusal,
     build_unsendable_refusal,
 )
 from gateway.payments.reversal_border import is_beyond_reversal
@@ -247,9 +247,8 @@ def _check_reference(request: FollowUpRequest) -> None:
         return
     if identifiers.parse_id(reference) != request.target:
         message = "names another payment than the path does"
-        raise RequestRefusedError(
-            INVALID_PARAMETER_CODE,
-            [ParameterError(name="referenceUuid", value=mask_reported_value(reference), message=message)],
+        raise build_parameter_refusal(
+            INVALID_PARAMETER_CODE, "referenceUuid", message, value=mask_reported_value(reference)
         )
     foreign = [name for name in parameters.names if FOLLOW_UP_ENDPOINT.catalogue.find(name) is None]
     if foreign:
@@ -287,8 +286,9 @@ def _ignore_number_of_captures(parameters: Parameters) -> None:
 def _build_not_found_refusal(operation: PaymentOperation, parameters: Parameters) -> RequestRefusedError:
     """The refusal of an unknown payment: 404 for the id in the path, a validation error for referenceUuid."""
     if reference := parameters.get("referenceUuid"):
-        error = ParameterError(name="referenceUuid", value=reference, message="names no payment of this entity")
-        return RequestRefusedError(INVALID_PARAMETER_CODE, [error])
+        return build_parameter_refusal(
+            INVALID_PARAMETER_CODE, "referenceUuid", "names no payment of this entity", value=reference
+        )
     return RequestRefusedError(operation.unknown, status=404)
 
 
