@@ -175,10 +175,7 @@ class PaymentAdmin(ReadOnlyPage):
             "readings": _list_other_readings(request.GET.get("q", ""), asked),
             "too_much": too_much,
             "rows": page.rows,
-            "table": {
-                "head": payment_columns.render_head(columns, order, _build_list_query(listed)),
-                "rows": payment_columns.render_rows(page.rows, columns),
-            },
+            "table": payment_columns.build_payment_table(page.rows, columns, dict(_list_passed_filters(listed))),
             "archived": render_archived_rows(archived[:MAX_SHOWN_ARCHIVED]),
             "archived_number": len(archived),
             "columns": list_column_choices(columns, self.list_column_titles(request), "when"),
