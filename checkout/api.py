@@ -279,17 +279,23 @@ class CheckoutRegistrationView(ShopperApiView):
 
 
 class PublicApiView(CheckoutApiView):
-    """GET for the widget's script, from any page. ``is_compressed``: the answer is long, and may be sent gzipped."""
-
-    is_compressed: ClassVar[bool] = False
-    http_method_names: ClassVar[list[str]] = ["get"]
+    """A route of the widget's script, which any page may call."""
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """No authentication: the checkout's id is the capability."""
 
-    @property
-    def allowed_methods(self) -> list[str]:
-        return ["GET", "HEAD"]
+    def finalize_response(self, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
+        response = super().finalize_response(request, response, *args, **kwargs)
+        for name, value in CORS_HEADERS.items():
+            response[name] = value
+        return response
+
+
+class CheckoutReadView(PublicApiView):
+    """GET of what a checkout tells the widget. ``is_compressed``: the answer is long, and may be sent gzipped."""
+
+    is_compressed: ClassVar[bool] = False
+    http_method_names: ClassVar[list[str]] = ["get"]
 
     def get(self, request: Request, target: str) -> HttpResponse:
         row = session.find_checkout(target)
@@ -310,14 +316,8 @@ class PublicApiView(CheckoutApiView):
     def render_fields(self, row: Checkout, request: HttpRequest) -> tuple[str, dict[str, Any]]:
         raise NotImplementedError
 
-    def finalize_response(self, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
-        response = super().finalize_response(request, response, *args, **kwargs)
-        for name, value in CORS_HEADERS.items():
-            response[name] = value
-        return response
 
-
-class CheckoutConfigView(PublicApiView):
+class CheckoutConfigView(CheckoutReadView):
     """GET /v1/checkouts/{id}/config: how to draw the form."""
 
     is_compressed = True
@@ -333,7 +333,7 @@ class CheckoutConfigView(PublicApiView):
         return "000.000.100", widget_responses.render_form_config(row, wanted, locale, asks_address=asks)
 
 
-class CardBrandsView(PublicApiView):
+class CardBrandsView(CheckoutReadView):
     """GET /v1/checkouts/{id}/card-brands: which brands the cards that begin with six digits carry, for the number's
     hosted field. Empty where the table of BINs does not say."""
 
@@ -349,19 +349,15 @@ class CardBrandsView(PublicApiView):
         return "000.000.100", {"brands": list(issuer.brands) if issuer is not None else []}
 
 
-class ReleasePartsView(PublicApiView):
+class ReleasePartsView(CheckoutReadView):
     """POST /v1/checkouts/{id}/release: give the parts of the amount back that are held until the rest is paid. The
     answer is the checkout's state: processing until the acquirers have confirmed it. Nothing happens where nothing is
     held, or the rest is being paid."""
 
     http_method_names: ClassVar[list[str]] = ["post"]
 
-    @property
-    def allowed_methods(self) -> list[str]:
-        return ["POST"]
-
     def post(self, request: Request, target: str = "") -> HttpResponse:
-        return super().get(request, target)
+        return self.get(request, target)
 
     def render_fields(self, row: Checkout, request: HttpRequest) -> tuple[str, dict[str, Any]]:
         if session.is_checkout_expired(row):
@@ -371,7 +367,7 @@ class ReleasePartsView(PublicApiView):
         return widget_responses.get_last_result_code(row), widget_responses.render_state(row)
 
 
-class CheckoutStateView(PublicApiView):
+class CheckoutStateView(CheckoutReadView):
     """GET /v1/checkouts/{id}/state: the checkout's state, without a payment object."""
 
     def render_fields(self, row: Checkout, request: HttpRequest) -> tuple[str, dict[str, Any]]:

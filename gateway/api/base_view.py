@@ -76,7 +76,8 @@ class ApiView(APIView):  # type: ignore[misc]  # DRF has no type hints
 
     @property
     def allowed_methods(self) -> list[str]:
-        return sorted({*self.endpoints, *(["HEAD"] if "GET" in self.endpoints else [])})
+        found = set(self.endpoints) or {name.upper() for name in self.http_method_names}
+        return sorted(found | {"HEAD"} if "GET" in found else found)
 
     @property
     def default_response_headers(self) -> dict[str, str]:

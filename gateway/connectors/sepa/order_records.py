@@ -63,7 +63,7 @@ def create_collection(request: AcquirerRequest, means: BankAccount, creditor: Cr
     now = clock.merchant_now(payment.merchant)
     with transaction.atomic():
         mandate = mandates.resolve_mandate(request, means, creditor, payment, now)
-        due, file_at = creditor.plan(now, _parse_date(means.due_date))
+        due, file_at = creditor.plan(now, mandates.parse_date(means.due_date))
         mandates.check_mandate_usable(mandate, due)
         return _insert_order(
             request,
@@ -385,11 +385,3 @@ def _load_payment(ident: UUID) -> Payment:
         .only("merchant", "channel_id", "registration", "payment_type", "request", "agreement")
         .get(pk=ident)
     )
-
-
-def _parse_date(text: str) -> date | None:
-    """A date that the catalogue has validated; None for ''."""
-    try:
-        return date.fromisoformat(text) if text else None
-    except ValueError:
-        return None
