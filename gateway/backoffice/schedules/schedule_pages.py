@@ -31,7 +31,7 @@ from gateway.backoffice.kit.time_limit import SearchTooBroadError, limit_search_
 from gateway.backoffice.payments.payment_titles import format_payment_title
 from gateway.backoffice.schedules import schedule_details
 from gateway.backoffice.schedules.plan_words import describe_plan
-from gateway.backoffice.schedules.retry_trial_pages import build_retry_trial_urls
+from gateway.backoffice.schedules.retry_trial_pages import RetryTrial
 from gateway.backoffice.schedules.schedule_columns import SCHEDULE_COLUMNS, USUAL_SCHEDULE_COLUMNS
 from gateway.backoffice.schedules.schedule_details import SCHEDULE_ACTIONS, SCHEDULE_PAGE_ROWS, ScheduleChangeError
 from gateway.backoffice.sign_in import session
@@ -58,7 +58,7 @@ class JobAdmin(ReadOnlyPage):
 
     def get_urls(self) -> list[URLPattern]:
         own = [path("<uuid:job>/do/<str:verb>/", self.admin_site.admin_view(self.do_view), name="scheduling_job_do")]
-        return [*own, *build_retry_trial_urls(self), *super().get_urls()]
+        return [*own, *RetryTrial(self).build_urls("retries/", "retries/<uuid:work>/"), *super().get_urls()]
 
     def name_row(self, row: Job) -> str:
         return schedule_details.name_schedule(row)
