@@ -15,7 +15,7 @@ from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
-from django.db.models import Q, QuerySet
+from django.db.models import Model, Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
@@ -27,7 +27,7 @@ from gateway.access import permissions
 from gateway.access.permissions import AccessScope
 from gateway.api.body_limits import UploadPolicy, allow_uploads, build_upload_url
 from gateway.backoffice.kit import keyset
-from gateway.backoffice.kit.base import BackofficePage, actor_from_request
+from gateway.backoffice.kit.base import OwnedPage, actor_from_request
 from gateway.backoffice.kit.formatting import format_number
 from gateway.core import clock
 from gateway.models import Merchant
@@ -66,9 +66,10 @@ def reaches_every_merchant(scope: AccessScope) -> bool:
 
 
 @admin.register(SettlementFile)
-class SettlementFileAdmin(BackofficePage):
+class SettlementFileAdmin(OwnedPage):
     """The list of settlement files, the upload in two steps, and the page of one file."""
 
+    changeable = False
     has_views = False
 
     def get_urls(self) -> list[URLPattern]:
@@ -84,24 +85,11 @@ class SettlementFileAdmin(BackofficePage):
         inherited: list[URLPattern] = super().get_urls()
         return own + inherited
 
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return has_right_everywhere(request, "reporting.view_settlementfile")
+    def own(self, request: HttpRequest, rows: QuerySet[Any], verb: str = "view") -> QuerySet[Any]:
+        return rows.select_related("institute")
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        return self.has_view_permission(request)
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[SettlementFile]:
-        rows: QuerySet[SettlementFile] = super().get_queryset(request).select_related("institute")
-        return rows
+    def may(self, request: HttpRequest, verb: str, row: Model | None = None) -> bool:
+        return has_right_everywhere(request, self.right(verb))
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         if not self.has_view_permission(request):

@@ -15,7 +15,7 @@ from uuid import UUID
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
@@ -26,7 +26,7 @@ from gateway.access import permissions
 from gateway.background import queue
 from gateway.background.files import public_file_name
 from gateway.backoffice.kit import keyset
-from gateway.backoffice.kit.base import BackofficePage, actor_from_request
+from gateway.backoffice.kit.base import OwnedPage, actor_from_request
 from gateway.backoffice.kit.formatting import build_state_pill, format_number
 from gateway.backoffice.kit.work_start import start_page_work
 from gateway.backoffice.payments import payment_export
@@ -78,9 +78,10 @@ def start_payment_export(request: HttpRequest, *, ids: Sequence[UUID], columns: 
 
 
 @admin.register(BackgroundWork)
-class BackgroundWorkAdmin(BackofficePage):
+class BackgroundWorkAdmin(OwnedPage):
     """Background work; every user sees their own."""
 
+    changeable = False
     has_views = False
     is_named_in_trail = True
 
@@ -96,23 +97,11 @@ class BackgroundWorkAdmin(BackofficePage):
         ]
         return own + super().get_urls()
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[BackgroundWork]:
-        return super().get_queryset(request).filter(owner=request.user.pk)
+    def own(self, request: HttpRequest, rows: QuerySet[Any], verb: str = "view") -> QuerySet[Any]:
+        return rows.filter(owner=request.user.pk)
 
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def may(self, request: HttpRequest, verb: str, row: Model | None = None) -> bool:
         return any(permissions.has_permission(request.user, kind.right) for kind in queue.WORK_KINDS.values())
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        return self.has_view_permission(request)
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         if not self.has_view_permission(request):
