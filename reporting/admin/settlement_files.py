@@ -13,7 +13,6 @@ from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.contrib import admin, messages
-from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model, Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
@@ -220,7 +219,7 @@ class SettlementFileAdmin(OwnedPage):
     ) -> HttpResponse:
         if request.method != "GET":
             raise PermissionDenied
-        file = self._file(request, unquote(object_id))
+        file: SettlementFile = self.find_row(request, object_id)
         records = SettlementRecord.objects.filter(file=file)
         errors = keyset.read_keyset_page(file.errors.all(), LINE_ERROR_ORDER, request.GET, at="#errors")
         context = {
@@ -245,11 +244,11 @@ class SettlementFileAdmin(OwnedPage):
         return TemplateResponse(request, "admin/books/file.html", context)
 
     def state_view(self, request: HttpRequest, file: Any) -> HttpResponse:
-        return JsonResponse(_render_progress(self._file(request, str(file))))
+        return JsonResponse(_render_progress(self.find_row(request, file)))
 
     def again_view(self, request: HttpRequest, file: Any) -> HttpResponse:
         """Resume a file that failed through an error of ours."""
-        row = self._file(request, str(file))
+        row = self.find_row(request, file)
         if not _may_upload(request):
             raise PermissionDenied
         if request.method == "POST":
@@ -259,14 +258,6 @@ class SettlementFileAdmin(OwnedPage):
             else:
                 messages.error(request, _("There is nothing to read on; send the file again."))
         return redirect(reverse("admin:reporting_settlementfile_change", args=[row.pk]))
-
-    def _file(self, request: HttpRequest, ident: str) -> SettlementFile:
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-        found: SettlementFile | None = self.get_object(request, ident)
-        if found is None:
-            raise Http404
-        return found
 
 
 def _institute(ident: Any) -> ClearingInstitute:

@@ -485,15 +485,21 @@ class BackofficePage(ModelAdmin):
             context = {"seen": seen, **(extra_context or {})}
             return super().changeform_view(request, object_id, form_url, context)
 
-    def find_viewed_row(self, request: HttpRequest, object_id: str) -> Any:
-        """The row of a page that is only read. Raises PermissionDenied, and Http404 for a row outside the user's
-        scope."""
-        if request.method != "GET" or not self.has_view_permission(request):
+    def find_row(self, request: HttpRequest, object_id: object, *related: str) -> Any:
+        """The row of a page of our own, with its ``related`` rows. Raises PermissionDenied, and Http404 for a row
+        outside the user's scope."""
+        if not self.has_view_permission(request):
             raise PermissionDenied
-        row = self.get_object(request, unquote(object_id))
+        row = self.get_object(request, unquote(str(object_id)))
         if row is None:
             raise Http404
-        return row
+        return self.model._default_manager.select_related(*related).get(pk=row.pk) if related else row
+
+    def find_viewed_row(self, request: HttpRequest, object_id: str) -> Any:
+        """The row of a page that is only read, as :meth:`find_row` does."""
+        if request.method != "GET":
+            raise PermissionDenied
+        return self.find_row(request, object_id)
 
     def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
         """The audit entries of one row. A row that the user may not see answers 404."""

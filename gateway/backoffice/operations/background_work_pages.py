@@ -13,7 +13,6 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.contrib import admin, messages
-from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse, JsonResponse
@@ -122,7 +121,7 @@ class BackgroundWorkAdmin(OwnedPage):
     ) -> HttpResponse:
         if request.method != "GET":
             raise PermissionDenied
-        row = self._find_own_work(request, unquote(object_id))
+        row = self.find_row(request, object_id)
         context = {
             **self.admin_site.each_context(request),
             "title": row.title,
@@ -134,12 +133,12 @@ class BackgroundWorkAdmin(OwnedPage):
         return TemplateResponse(request, "admin/clerk/work.html", context)
 
     def state_view(self, request: HttpRequest, work: Any) -> HttpResponse:
-        state = _render_work(self._find_own_work(request, work), request)
+        state = _render_work(self.find_row(request, work), request)
         shown = {name: state[name] for name in ("share", "done", "total", "message", "ended", "file", "rate")}
         return JsonResponse(shown | {"state": str(state["pill"]["text"])})
 
     def file_view(self, request: HttpRequest, work: Any) -> HttpResponse | FileResponse:
-        row = self._find_own_work(request, work)
+        row = self.find_row(request, work)
         path = open_work_file(row)
         if path is None:
             raise Http404
@@ -153,7 +152,7 @@ class BackgroundWorkAdmin(OwnedPage):
         return answer
 
     def cancel_view(self, request: HttpRequest, work: Any) -> HttpResponse:
-        row = self._find_own_work(request, work)
+        row = self.find_row(request, work)
         if request.method == "POST":
             self._cancel_work(request, row)
         return redirect(reverse("admin:gateway_backgroundwork_change", args=[row.pk]))
@@ -163,14 +162,6 @@ class BackgroundWorkAdmin(OwnedPage):
             messages.success(request, _("Cancelled. What was written is thrown away."))
         else:
             messages.info(request, _("It had ended already."))
-
-    def _find_own_work(self, request: HttpRequest, ident: Any) -> BackgroundWork:
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-        row: BackgroundWork | None = self.get_object(request, str(ident))
-        if row is None:
-            raise Http404
-        return row
 
 
 def open_work_file(row: BackgroundWork) -> Any:

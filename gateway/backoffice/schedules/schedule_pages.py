@@ -9,7 +9,6 @@ from contextlib import suppress
 from typing import Any, Final
 
 from django.contrib import admin, messages
-from django.contrib.admin.utils import unquote
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
@@ -105,7 +104,7 @@ class JobAdmin(ReadOnlyPage):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        job = self._find_job(request, unquote(object_id))
+        job = self._find_job(request, object_id)
         if request.method != "GET":
             raise PermissionDenied
         now = clock.merchant_now(job.merchant)
@@ -138,7 +137,7 @@ class JobAdmin(ReadOnlyPage):
     # --- what is done to it --------------------------------------------------------------------------------------
 
     def do_view(self, request: HttpRequest, job: Any, verb: str) -> HttpResponse:
-        row = self._find_job(request, str(job))
+        row = self._find_job(request, job)
         if verb not in SCHEDULE_ACTIONS:
             raise Http404
         if not self.may(request, "change", row):
@@ -229,13 +228,8 @@ class JobAdmin(ReadOnlyPage):
         )
         return ChangeRequest(merchant=job.merchant, now=now, trace=trace, parameters=parameters)
 
-    def _find_job(self, request: HttpRequest, ident: str) -> Job:
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-        found = self.get_object(request, ident)
-        if found is None:
-            raise Http404
-        job: Job = Job.objects.select_related("merchant", "channel").get(pk=found.pk)
+    def _find_job(self, request: HttpRequest, ident: object) -> Job:
+        job: Job = self.find_row(request, ident, "merchant", "channel")
         job.channel.merchant = job.merchant
         return job
 

@@ -13,10 +13,9 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import admin, messages
-from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
@@ -150,7 +149,7 @@ class WebhookDeliveryAdmin(ReadOnlyPage):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        row = self._find_delivery(request, unquote(object_id))
+        row: WebhookDelivery = self.find_row(request, object_id, "endpoint", "merchant")
         if request.method != "GET":
             raise PermissionDenied
         self.record(request, "view", row)
@@ -179,7 +178,7 @@ class WebhookDeliveryAdmin(ReadOnlyPage):
         return TemplateResponse(request, "admin/office/delivery.html", context)
 
     def replay_view(self, request: HttpRequest, delivery: Any) -> HttpResponse:
-        row = self._find_delivery(request, str(delivery))
+        row: WebhookDelivery = self.find_row(request, delivery, "endpoint", "merchant")
         if row.kind == TEST_TYPE or not self.may(request, "change", row):
             raise PermissionDenied
         back = redirect(reverse("admin:gateway_webhookdelivery_change", args=[row.pk]))
@@ -270,15 +269,6 @@ class WebhookDeliveryAdmin(ReadOnlyPage):
             states=[asked.state] if asked.state else replay.ENDED_DELIVERY_STATES,
             until=asked.until - timedelta(microseconds=1) if asked.until else clock.merchant_now(merchant),
         )
-
-    def _find_delivery(self, request: HttpRequest, ident: str) -> WebhookDelivery:
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-        found = self.get_object(request, ident)
-        if found is None:
-            raise Http404
-        row: WebhookDelivery = WebhookDelivery.objects.select_related("endpoint", "merchant").get(pk=found.pk)
-        return row
 
 
 # --- what lists are given -----------------------------------------------------------------------------------------
