@@ -128,19 +128,28 @@ class BankFile(models.Model):
 
 class BankOrder(models.Model):
     """One order to a bank: money to collect under a mandate, to pay out, or to give back by a reversal; or the request
-    to cancel a collection that it has not settled yet, or to recall a transfer.
+    to cancel a collection that it has not settled yet, or to recall a transfer. CONFIRMED is of cancellation requests
+    and recalls alone; a collection is WITHDRAWN then.
 
-    ``payment``: the gateway's id of the message, which is the order's EndToEndId (RvslId of a reversal). A recall has
-    no payment: the id is its own (CxlId). ``original_payment``: for a refund or a cancellation request, the collection
-    it gives back or cancels; for a recall, the transfer. ``recall_reason``: why a transfer is recalled. ``name``,
-    ``iban_sealed``, ``bic``: the other party's. ``text``: what they read. ``due_on``: the bank's day; ``file_at``: when
-    it goes into a file, and ``final_at``: when it counts as booked even though no statement said so; both the
-    merchant's clock. ``sequence``: FRST, RCUR or OOFF, decided with the file; ``batch``: the PmtInfId it is listed
-    under; ``mandate_reference``, ``amendment``: of its mandate, as in the file. CONFIRMED is of cancellation requests
-    and recalls alone; a collection is WITHDRAWN then. ``last``: the mandate is not used again after it. ``notice``: who
-    is notified before its day: mail, webhook, or empty where the merchant does it. ``address``: of a debtor whose bank
-    is outside the EEA. ``reason``: the bank's last one, an ISO 20022 external code. ``undecided_at``: when the bank
-    called it pending in a batch or file that it rejected, so that its silence says nothing; by the message's own time.
+    - ``payment``: the gateway's id of the message, which is the order's EndToEndId (RvslId of a reversal). A recall has
+      no payment: the id is its own (CxlId).
+    - ``original_payment``: for a refund or a cancellation request, the collection it gives back or cancels; for a
+      recall, the transfer.
+    - ``recall_reason``: why a transfer is recalled.
+    - ``name``, ``iban_sealed``, ``bic``: the other party's.
+    - ``text``: what they read.
+    - ``due_on``: the bank's day.
+    - ``file_at``: when it goes into a file, by the merchant's clock.
+    - ``final_at``: when it counts as booked even though no statement said so, by the merchant's clock.
+    - ``sequence``: FRST, RCUR or OOFF, decided with the file.
+    - ``batch``: the PmtInfId it is listed under.
+    - ``mandate_reference``, ``amendment``: of its mandate, as in the file.
+    - ``last``: the mandate is not used again after it.
+    - ``notice``: who is notified before its day: mail, webhook, or empty where the merchant does it.
+    - ``address``: of a debtor whose bank is outside the EEA.
+    - ``reason``: the bank's last one, an ISO 20022 external code.
+    - ``undecided_at``: when the bank called it pending in a batch or file that it rejected, so that its silence says
+      nothing; by the message's own time.
     """
 
     class State(models.TextChoices):

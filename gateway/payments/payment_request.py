@@ -100,15 +100,19 @@ class PartCollection:
 class PaymentRequest:
     """A first payment as process_payment takes it. Follow-ups have gateway.payments.follow_ups.FollowUpRequest.
 
-    ``payment``: the id it will have. ``detected``: the brand was detected from the card number. ``registration``: the
-    stored means used, ``stored``: its public details. ``wallet_token``: the wallet token the means was decrypted from.
-    ``renews_card``: the card's expiry date is not the stored one; an approval stores it.
-    ``agreement_use``: the agreement it is made under. ``resource_path``: where the merchant fetches the result, if not
-    under /v1/payments. ``extra_writes``: adds the caller's rows to the statement that begins the payment; a version
-    check in them that fails means no payment (ConcurrentPaymentUpdateError). ``row_locked``: the caller has locked its
-    own row, so ``extra_writes`` need no version check. ``allow_duplicate``: do not refuse a
-    repeated merchantTransactionId. ``collection``: what becomes of an approval in part; None: as the channel has it
-    for payments outside of forms.
+    - ``payment``: the id it will have.
+    - ``detected``: the brand was detected from the card number.
+    - ``registration``: the stored means used.
+    - ``stored``: its public details.
+    - ``wallet_token``: the wallet token the means was decrypted from.
+    - ``renews_card``: the card's expiry date is not the stored one; an approval stores it.
+    - ``agreement_use``: the agreement it is made under.
+    - ``resource_path``: where the merchant fetches the result, if not under /v1/payments.
+    - ``extra_writes``: adds the caller's rows to the statement that begins the payment; a version check in them that
+      fails means no payment (ConcurrentPaymentUpdateError).
+    - ``row_locked``: the caller has locked its own row, so ``extra_writes`` need no version check.
+    - ``allow_duplicate``: do not refuse a repeated merchantTransactionId.
+    - ``collection``: what becomes of an approval in part; None: as the channel has it for payments outside of forms.
     """
 
     payment: UUID
