@@ -301,10 +301,14 @@ class AuthorizationRelease(models.Model):
     """What is left of an authorization is to be released at the acquirer, after a FINAL follow-up, its expiry or, where
     the acquirer holds both, its renewal.
 
-    ``authorization``: the id of the chain's first payment, in more than one row where several follow-ups were FINAL: an
-    approval must never fail on it. ``due_at``: the database's clock, also a lease; None once it has ended. ``tries``:
-    reversals sent; ``result_code``, ``payment``: of the last one (of cause RENEWAL: the renewal). ``amount``: what it
-    released. ``created_at``: the merchant's clock; ``ended_at``: real time (gateway.payments.authorization_releases).
+    - ``authorization``: the id of the chain's first payment, in more than one row where several follow-ups were FINAL:
+      an approval must never fail on it.
+    - ``due_at``: the database's clock, also a lease; None once it has ended.
+    - ``tries``: reversals sent.
+    - ``result_code``, ``payment``: of the last one (of cause RENEWAL: the renewal).
+    - ``amount``: what it released.
+    - ``created_at``: the merchant's clock.
+    - ``ended_at``: real time (gateway.payments.authorization_releases).
     """
 
     class Cause(models.TextChoices):

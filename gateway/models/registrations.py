@@ -81,13 +81,18 @@ class Registration(models.Model):
 
 class NetworkToken(models.Model):
     """The network token of a stored card, which the card network gives in place of its number.
+    Source: docs/decisions/0126.
 
-    ``reference``: the token service's id of it, empty until it was given; ``number_sealed``: the token, sealed for this
-    row; None while there is none to pay with. ``last4``: its last digits. ``requestor``: token requestor id, eleven
-    digits. ``due_at``: real time, when the token service is called next, for what ``status`` says is wanted; None when
-    nothing is. ``tries``: calls without an answer since. ``changed_at``: the merchant's clock.
-    ``history``: what the network gave and told, and what we had it delete, oldest first: objects of ``at`` (ISO 8601),
-    ``status``, ``expiry`` (MM/YYYY, or empty). Source: docs/decisions/0126.
+    - ``reference``: the token service's id of it, empty until it was given.
+    - ``number_sealed``: the token, sealed for this row; None while there is none to pay with.
+    - ``last4``: its last digits.
+    - ``requestor``: token requestor id, eleven digits.
+    - ``due_at``: real time, when the token service is called next, for what ``status`` says is wanted; None when
+      nothing is.
+    - ``tries``: calls without an answer since.
+    - ``changed_at``: the merchant's clock.
+    - ``history``: what the network gave and told, and what we had it delete, oldest first: objects of ``at`` (ISO
+      8601), ``status``, ``expiry`` (MM/YYYY, or empty).
     """
 
     class Status(models.TextChoices):

@@ -12,15 +12,19 @@ from gateway.models.entities import Channel, Merchant
 
 
 class SepaMandate(models.Model):
-    """A mandate as a creditor has used it. ``creditor``: the creditor identifier; ``creditor_name``: as it stood in the
-    account's settings when it was last used; ``instrument``: the scheme it was given for. ``named_by_merchant``: the
-    merchant gave its id; else we did, for one payment or (``recurring``) for a stored account. ``first_payment``: the
-    payment whose collection was the first to be filed, so that later ones recur; empty again if the bank rejected that
-    one. ``used_on``: the day of its last collection.
+    """A mandate as a creditor has used it.
 
-    ``state_reason``: why it is not ACTIVE: the bank's external code, or a value of StateReason. ``amendment``: what
-    changed since its last collection, for the next one (gateway.connectors.sepa.mandates). ``address``: of a debtor
-    whose bank is outside the EEA.
+    - ``creditor``: the creditor identifier.
+    - ``creditor_name``: as it stood in the account's settings when it was last used.
+    - ``instrument``: the scheme it was given for.
+    - ``named_by_merchant``: the merchant gave its id; else we did, for one payment or (``recurring``) for a stored
+      account.
+    - ``first_payment``: the payment whose collection was the first to be filed, so that later ones recur; empty again
+      if the bank rejected that one.
+    - ``used_on``: the day of its last collection.
+    - ``state_reason``: why it is not ACTIVE: the bank's external code, or a value of StateReason.
+    - ``amendment``: what changed since its last collection, for the next one (gateway.connectors.sepa.mandates).
+    - ``address``: of a debtor whose bank is outside the EEA.
     """
 
     class State(models.TextChoices):
@@ -65,12 +69,14 @@ class SepaMandate(models.Model):
 
 class BankFile(models.Model):
     """One file to one bank: decided here first, and generated again byte for byte until it is delivered.
+    WRITTEN: it is in the folder under a temporary name; DELIVERED: it was renamed, or the bank took it.
 
-    ``creditor``: the account's settings used in the file, as of when it was decided; ``stamped_at``: the merchant's
-    clock, as in the file. ``sha256``, ``size``: of its bytes, once generated. WRITTEN: it is in the folder under a
-    temporary name; DELIVERED: it was renamed, or the bank took it. ``written_try``: the try whose temporary name that
-    is. ``bank_status``: of the last status report about the whole file. ``due_at``, ``lease_until``, ``removed_at``:
-    real time.
+    - ``creditor``: the account's settings used in the file, as of when it was decided.
+    - ``stamped_at``: the merchant's clock, as in the file.
+    - ``sha256``, ``size``: of its bytes, once generated.
+    - ``written_try``: the try whose temporary name that is.
+    - ``bank_status``: of the last status report about the whole file.
+    - ``due_at``, ``lease_until``, ``removed_at``: real time.
     """
 
     class Kind(models.TextChoices):

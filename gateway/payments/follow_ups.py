@@ -99,11 +99,14 @@ log = structlog.get_logger(__name__)
 class FollowUpRequest:
     """A follow-up on its way to :func:`process_follow_up`.
 
-    ``payment``: the id the follow-up will have. ``target``: the payment it follows, None for a malformed id.
-    ``channel``: None if the caller acts for the whole merchant. ``operation``: in place of that of the paymentType.
-    ``chain``: of the target, if the caller has just read it by :func:`load_chain`.
-    ``extra_writes``: called with the chain before the follow-up begins; returns what to add to the statement that
-    begins it, or raises."""
+    - ``payment``: the id the follow-up will have.
+    - ``target``: the payment it follows, None for a malformed id.
+    - ``channel``: None if the caller acts for the whole merchant.
+    - ``operation``: in place of that of the paymentType.
+    - ``chain``: of the target, if the caller has just read it by :func:`load_chain`.
+    - ``extra_writes``: called with the chain before the follow-up begins; returns what to add to the statement that
+      begins it, or raises.
+    """
 
     payment: UUID
     target: UUID | None

@@ -17,9 +17,16 @@ from gateway.models import Payment
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedInquiry:
-    """An inquiry (retrieval request) of a processor. ``provider``: the connector; ``reference``: its id there;
-    ``reason``: a chargeback's result code; ``scheme_reason``: the network's code; ``answer_by``: real time until which
-    documents are taken, None where it names none. ``answered``: documents were sent; ``closed``: it has ended."""
+    """An inquiry (retrieval request) of a processor.
+
+    - ``provider``: the connector.
+    - ``reference``: its id there.
+    - ``reason``: a chargeback's result code.
+    - ``scheme_reason``: the network's code.
+    - ``answer_by``: real time until which documents are taken, None where it names none.
+    - ``answered``: documents were sent.
+    - ``closed``: it has ended.
+    """
 
     provider: str
     reference: str

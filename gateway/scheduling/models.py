@@ -110,11 +110,15 @@ class Job(models.Model):
 class JobRun(models.Model):
     """One due time of a job and its outcome: one row per due time, at most one open payment at a time.
 
-    ``payment``: the latest try, ``earlier``: the payments before it; ``attempt``: its number. ``code``: the result code
-    of the latest try, or of the refusal without a payment. ``next_at``: while OPEN the next recheck, while RETRYING the
-    next try. ``missed_until``: the last due time that a MISSED row covers. ``retry_choices``: of each retry why it is
-    made when it is (gateway.scheduling.retry_choice). ``lease_until``: real time. All other times are the merchant's
-    clock.
+    Times are the merchant's clock, but for ``lease_until``.
+
+    - ``payment``: the latest try.
+    - ``earlier``: the payments before it.
+    - ``attempt``: its number.
+    - ``code``: the result code of the latest try, or of the refusal without a payment.
+    - ``next_at``: while OPEN the next recheck, while RETRYING the next try.
+    - ``missed_until``: the last due time that a MISSED row covers.
+    - ``retry_choices``: of each retry why it is made when it is (gateway.scheduling.retry_choice).
     """
 
     class State(models.TextChoices):

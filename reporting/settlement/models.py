@@ -72,12 +72,16 @@ class MatchState(models.TextChoices):
 class ClearingInstitute(models.Model):
     """An acquirer or a bank that settles payments and sends settlement files.
 
-    ``key``: its folder and its name on the command line. ``connectors``: whose payments it settles. ``format``: of its
-    files (reporting.settlement.formats); empty: detected from each file's beginning. ``time_zone``: of the dates and
-    times in them. ``fee_percent`` and ``fee_fixed`` (in the settlement currency): the agreed fee of a settled payment,
-    if there is one to check against. ``settles_within_days``: after so many days a payment without a record is missing.
-    ``expects_files_on``: ISO weekdays (1 = Monday) on which a file is expected. ``reason_codes``: its own chargeback
-    reason codes → result code 000.100.2nn; those of the schemes are known (chargebacks.stages).
+    - ``key``: its folder and its name on the command line.
+    - ``connectors``: whose payments it settles.
+    - ``format``: of its files (reporting.settlement.formats); empty: detected from each file's beginning.
+    - ``time_zone``: of the dates and times in them.
+    - ``fee_percent`` and ``fee_fixed`` (in the settlement currency): the agreed fee of a settled payment, if there is
+      one to check against.
+    - ``settles_within_days``: after so many days a payment without a record is missing.
+    - ``expects_files_on``: ISO weekdays (1 = Monday) on which a file is expected.
+    - ``reason_codes``: its own chargeback reason codes → result code 000.100.2nn; those of the schemes are known
+      (chargebacks.stages).
     """
 
     id = models.UUIDField(primary_key=True, default=identifiers.entity_id, editable=False)
@@ -453,10 +457,13 @@ class LineError(models.Model):
 class SftpSource(SftpServer):
     """The SFTP server from which an institute's files are fetched, in ``folder``.
 
-    ``pattern``: names of settlement files (``*`` and ``?``). ``after_download``: what to do with a file on the server
-    after it was taken in; ``moved_to``: the folder below ``folder`` for those that are moved. ``every_s``: seconds
-    between two fetches. ``due_at``, ``lease_until``, ``polled_at``: real time. ``failures``: how many fetches in a row
-    failed; ``why``: the last failure.
+    - ``pattern``: names of settlement files (``*`` and ``?``).
+    - ``after_download``: what to do with a file on the server after it was taken in.
+    - ``moved_to``: the folder below ``folder`` for those that are moved.
+    - ``every_s``: seconds between two fetches.
+    - ``due_at``, ``lease_until``, ``polled_at``: real time.
+    - ``failures``: how many fetches in a row failed.
+    - ``why``: the last failure.
     """
 
     class AfterDownload(models.TextChoices):

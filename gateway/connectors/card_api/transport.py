@@ -34,9 +34,13 @@ FormFields = Sequence[tuple[str, str | Secret]]
 class CallVerdict(enum.StrEnum):
     """What the outcome of a POST proves.
 
-    ``DONE``: carried out. ``DECLINED``: judged and declined. ``REFUSED``: understood and not carried out. ``SHUT``:
-    turned away before it was judged (key, address, too many requests). ``UNSENT``: nothing was sent. ``TAKEN``: its
-    idempotency key belongs to another request, or to one still running. ``UNCLEAR``: anything else.
+    - ``DONE``: carried out.
+    - ``DECLINED``: judged and declined.
+    - ``REFUSED``: understood and not carried out.
+    - ``SHUT``: turned away before it was judged (key, address, too many requests).
+    - ``UNSENT``: nothing was sent.
+    - ``TAKEN``: its idempotency key belongs to another request, or to one still running.
+    - ``UNCLEAR``: anything else.
     """
 
     DONE = "done"
