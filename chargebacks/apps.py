@@ -16,6 +16,4 @@ class ChargebacksConfig(AppConfig):
         from gateway.vault.rewrap import SEALED_COLUMNS, SealedColumn
 
         DISPUTE_HOOKS.register(DisputeHooks(record_inquiry=record_inquiry, move_case=move_reported_case))
-        column = SealedColumn(model=EvidencePiece, sealed="sealed")
-        if column not in SEALED_COLUMNS:
-            SEALED_COLUMNS.append(column)
+        SEALED_COLUMNS.append(SealedColumn(model=EvidencePiece, sealed="sealed"))

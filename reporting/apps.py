@@ -20,10 +20,10 @@ class ReportingConfig(AppConfig):
 
         SETTLEMENT_CHECK.register(find_matched_settlements)
         sections.register_configuration_section(SETTLEMENT_SOURCES_SECTION)
-        for column in (
-            SealedColumn(model=FilePiece, sealed="sealed"),
-            SealedColumn(model=SftpTarget, sealed="secret_sealed"),
-            SealedColumn(model=SftpSource, sealed="secret_sealed"),
-        ):
-            if column not in SEALED_COLUMNS:
-                SEALED_COLUMNS.append(column)
+        SEALED_COLUMNS.extend(
+            [
+                SealedColumn(model=FilePiece, sealed="sealed"),
+                SealedColumn(model=SftpTarget, sealed="secret_sealed"),
+                SealedColumn(model=SftpSource, sealed="secret_sealed"),
+            ]
+        )
