@@ -6,7 +6,7 @@ Exceptions and Payouts.
 
 from __future__ import annotations
 
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime
 from typing import Any, Final
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -294,8 +294,7 @@ def build_day_condition(day: date) -> Q:
     found = Q(pk__in=[])
     zones = ClearingInstitute.objects.filter(active=True).order_by().values_list("time_zone", flat=True).distinct()
     for zone in zones:
-        begins = datetime.combine(day, time(), ZoneInfo(zone))
-        ends = datetime.combine(day + timedelta(days=1), time(), ZoneInfo(zone))
+        begins, ends = clock.bound_days(day, day, ZoneInfo(zone))
         found |= Q(institute__time_zone=zone, received_at__gte=begins, received_at__lt=ends)
     return found & Q(institute__active=True) & ~Q(state=SettlementFile.State.FAILED)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar, Final
 from uuid import UUID
 
@@ -20,6 +20,7 @@ from gateway.background.queue import WorkKind
 from gateway.backoffice.kit import work_start
 from gateway.backoffice.kit.base import BackofficePage
 from gateway.backoffice.kit.entity_names import TypedChannelField
+from gateway.core import clock
 from gateway.models import BackgroundWork, Channel
 
 MAX_TRIAL_DAYS: Final = 366
@@ -49,17 +50,13 @@ class ChannelTrialForm(forms.Form):
     def parameters(self) -> dict[str, Any]:
         """The parameters of the background work."""
         found = self.cleaned_data
-        ends = _to_midnight(found["until"]) + timedelta(days=1)
+        begins, ends = clock.bound_days(found["since"], found["until"], UTC)
         return {
             "channel": found["channel"].pk.hex,
-            "from": _to_midnight(found["since"]).isoformat(),
+            "from": begins.isoformat(),
             "to": ends.isoformat(),
             "all": found["all"],
         }
-
-
-def _to_midnight(day: date) -> datetime:
-    return datetime.combine(day, time(), UTC)
 
 
 class ChannelTrial:
