@@ -23,8 +23,8 @@ from gateway.backoffice.kit.entity_names import TypedChannelField
 from gateway.core import clock
 from gateway.models import BackgroundWork, Channel
 
-MAX_TRIAL_DAYS: Final = 366
-DEFAULT_TRIAL_DAYS: Final = 30
+MAX_CHANNEL_TRIAL_DAYS: Final = 366
+DEFAULT_CHANNEL_TRIAL_DAYS: Final = 30
 
 
 class ChannelTrialForm(forms.Form):
@@ -42,9 +42,9 @@ class ChannelTrialForm(forms.Form):
         if (
             since is not None
             and until is not None
-            and not timedelta(0) <= until - since < timedelta(days=MAX_TRIAL_DAYS)
+            and not timedelta(0) <= until - since < timedelta(days=MAX_CHANNEL_TRIAL_DAYS)
         ):
-            self.add_error("until", _("Give a day from the first on, at most %d days.") % MAX_TRIAL_DAYS)
+            self.add_error("until", _("Give a day from the first on, at most %d days.") % MAX_CHANNEL_TRIAL_DAYS)
         return found
 
     def parameters(self) -> dict[str, Any]:
@@ -74,7 +74,7 @@ class ChannelTrial:
     tried_page: ClassVar[str]
     title: ClassVar[Promise]
     work_title: ClassVar[Promise]
-    days: ClassVar[int] = DEFAULT_TRIAL_DAYS
+    days: ClassVar[int] = DEFAULT_CHANNEL_TRIAL_DAYS
 
     def __init__(self, page: BackofficePage) -> None:
         self.page = page

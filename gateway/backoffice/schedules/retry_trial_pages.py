@@ -7,7 +7,7 @@ from typing import Any
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy
 
-from gateway.backoffice.kit.channel_trial import MAX_TRIAL_DAYS, ChannelTrial, ChannelTrialForm
+from gateway.backoffice.kit.channel_trial import MAX_CHANNEL_TRIAL_DAYS, ChannelTrial, ChannelTrialForm
 from gateway.backoffice.schedules import retry_trial
 from gateway.models import BackgroundWork
 
@@ -26,7 +26,7 @@ class RetryTrial(ChannelTrial):
     try_page, tried_page = "scheduling_job_retries_try", "scheduling_job_retries_tried"
     title = gettext_lazy("Try the timing of retries on past charges")
     work_title = gettext_lazy("Retries of past charges: %s")
-    days = MAX_TRIAL_DAYS - 1
+    days = MAX_CHANNEL_TRIAL_DAYS - 1
 
     def describe_result(self, request: HttpRequest, row: BackgroundWork) -> dict[str, Any]:
         return {"found": row.cursor, "fewest": retry_trial.MIN_TRIED_RETRIES}
