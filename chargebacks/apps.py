@@ -11,11 +11,9 @@ class ChargebacksConfig(AppConfig):
     def ready(self) -> None:
         """Register the sealed columns with the vault, and what a processor's events move."""
         from chargebacks.models import EvidencePiece
-        from chargebacks.processor_disputes import DISPUTE_HOOKS
-        from gateway.processor_events.dispute_hooks import register_dispute_hooks
+        from chargebacks.processor_disputes import move_reported_case, record_inquiry
+        from gateway.processor_events.dispute_hooks import DISPUTE_HOOKS, DisputeHooks
         from gateway.vault.rewrap import SEALED_COLUMNS, SealedColumn
 
-        register_dispute_hooks(DISPUTE_HOOKS)
-        column = SealedColumn(model=EvidencePiece, sealed="sealed")
-        if column not in SEALED_COLUMNS:
-            SEALED_COLUMNS.append(column)
+        DISPUTE_HOOKS.register(DisputeHooks(record_inquiry=record_inquiry, move_case=move_reported_case))
+        SEALED_COLUMNS.append(SealedColumn(model=EvidencePiece, sealed="sealed"))

@@ -38,7 +38,7 @@ from gateway.access import audit_log
 from gateway.core import clock
 from gateway.db.statement import DatabaseTime, WriteStatement, execute_sql
 from gateway.models import Merchant, Payment, Status
-from gateway.payments.chain_amounts import ZERO_AMOUNT, Chain, compute_refunded_amount
+from gateway.payments.chain_amounts import Chain, compute_refunded_amount
 from gateway.payments.follow_ups import load_chain
 from gateway.payments.network_brands import find_network_brand
 from gateway.payments.stored_answer import ReportedDispute, read_private_facts
@@ -88,11 +88,11 @@ def insert_case(
     source: Chargeback.Source,
     by: str,
     previous: Chargeback | None,
-    respond_by: date | None = None,
+    respond_by: date | None,
     answer_by: datetime | None = None,
     reference: str = "",
-    refunded_before: Decimal = ZERO_AMOUNT,
-    scheme: SchemeFacts = NO_SCHEME_FACTS,
+    refunded_before: Decimal,
+    scheme: SchemeFacts,
 ) -> None:
     """Insert a new case in the statement that writes its CB payment ``dispute``. ``behind``: the disputed payment.
     ``respond_by``: the acquirer's day, in the zone of ``scheme``. ``answer_by``: the moment, if it is after
@@ -363,9 +363,9 @@ def adopt_recent_payments(merchant: Merchant | None = None) -> int:
     return _adopt_payments(merchant, clock.real_now() - ADOPTION_LOOKBACK)
 
 
-def adopt_all_payments(merchant: Merchant | None = None) -> int:
+def adopt_all_payments() -> int:
     """Open and move the cases of payments of any age: one may have been in doubt for long."""
-    return _adopt_payments(merchant, None)
+    return _adopt_payments(None, None)
 
 
 def next_payment_without_case(merchant: Merchant) -> datetime | None:

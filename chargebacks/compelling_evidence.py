@@ -15,6 +15,7 @@ from typing import Any, Final
 from django.db.models import Exists, OuterRef, Q
 
 from chargebacks.models import Chargeback
+from gateway.core.compact_json import get_json_object
 from gateway.models import Payment, Status
 
 EARLIEST, LATEST = timedelta(days=365), timedelta(days=120)
@@ -68,16 +69,11 @@ def _list_shared(own: Mapping[str, str], other: Mapping[str, str]) -> tuple[str,
 
 def _read_traits(request: Mapping[str, Any]) -> dict[str, str]:
     """What identifies a shopper in a payment's request, by name."""
-    customer, shipping = _group(request, "customer"), _group(request, "shipping")
-    browser, app = _group(customer, "browser"), _group(customer, "app")
+    customer, shipping = get_json_object(request, "customer"), get_json_object(request, "shipping")
+    browser, app = get_json_object(customer, "browser"), get_json_object(customer, "app")
     return {
         "IP address": str(customer.get("ip") or ""),
         "device": str(browser.get("deviceId") or app.get("deviceId") or ""),
         "e-mail": str(customer.get("email") or "").lower(),
         "delivery address": " ".join(str(shipping.get(name) or "") for name in _ADDRESS).strip().lower(),
     }
-
-
-def _group(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = values.get(name)
-    return found if isinstance(found, dict) else {}

@@ -26,7 +26,7 @@ MIN_ANSWER_DAYS: Final = 1
 def compute_response_deadline(
     merchant: Merchant,
     opened_at: datetime,
-    respond_by: date | None = None,
+    respond_by: date | None,
     answer_days: int = DEFAULT_ANSWER_DAYS,
     days_gone: int = 0,
 ) -> datetime:

@@ -18,6 +18,7 @@ from django.utils.translation import ngettext
 
 from chargebacks.compelling_evidence import EarlierPayment, find_earlier_payments
 from chargebacks.models import Chargeback
+from gateway.core.compact_json import get_json_object
 from gateway.core.masking import mask_text
 from gateway.core.money import format_amount
 from gateway.models import MandateMail, Payment, Status
@@ -76,7 +77,7 @@ def _find_authentication(first: Payment) -> Iterator[RecordedProof]:
         proved, attempted = row.trans_status == "Y", row.trans_status == "A"
         words += [f"ECI {eci}" if eci else "", row.ds_transaction]
     else:
-        sent = _group(first.request, "threeDSecure")
+        sent = get_json_object(first.request, "threeDSecure")
         eci = str(sent.get("eci") or "")
         words, proved, attempted = [_("by another provider, ECI %s") % (eci or "–")], False, False
     if proved or eci in AUTHENTICATED_ECIS:
@@ -102,7 +103,7 @@ def _find_acquirer_checks(first: Payment) -> Iterator[RecordedProof]:
 
 
 def _find_shopper(first: Payment) -> Iterator[RecordedProof]:
-    customer = _group(first.request, "customer")
+    customer = get_json_object(first.request, "customer")
     named = [mask_text(str(customer[key])) for key in ("email", "ip", "mobile", "phone") if customer.get(key)]
     if len(named) > 1:
         yield RecordedProof(proof="shopper", value=", ".join(named))
@@ -114,7 +115,7 @@ def _find_shopper(first: Payment) -> Iterator[RecordedProof]:
 
 
 def _find_order(first: Payment) -> Iterator[RecordedProof]:
-    items = _group(first.request, "cart").get("items")
+    items = get_json_object(first.request, "cart").get("items")
     words = [mask_text(one) for one in (first.merchant_transaction_id, first.merchant_invoice_id) if one]
     if isinstance(items, list) and items:
         words.append(ngettext("%d item in the cart", "%d items in the cart", len(items)) % len(items))
@@ -133,7 +134,7 @@ def _find_receipt(first: Payment) -> Iterator[RecordedProof]:
 
 
 def _find_delivery(first: Payment) -> Iterator[RecordedProof]:
-    shipping, cart = _group(first.request, "shipping"), _group(first.request, "cart")
+    shipping, cart = get_json_object(first.request, "shipping"), get_json_object(first.request, "cart")
     items = cart.get("items")
     numbers = [shipping.get("trackingNumber")]
     numbers += [one.get("shippingTrackingNumber") for one in items or () if isinstance(one, dict)]
@@ -154,7 +155,7 @@ def _find_authorization(first: Payment) -> Iterator[RecordedProof]:
 
 
 def _find_mandate(first: Payment, disputed: Payment) -> Iterator[RecordedProof]:
-    account = _group(first.request, "bankAccount")
+    account = get_json_object(first.request, "bankAccount")
     mandate = account.get("mandate")
     if isinstance(mandate, dict) and mandate.get("id"):
         signed = mandate.get("dateOfSignature")
@@ -255,10 +256,5 @@ def _find_same_card(first: Payment, *, with_disputed: bool = False) -> QuerySet[
 
 
 def _join_address(request: Mapping[str, Any], name: str) -> str:
-    group = _group(request, name)
+    group = get_json_object(request, name)
     return ", ".join(str(group[part]).strip() for part in _ADDRESS if group.get(part))
-
-
-def _group(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = values.get(name)
-    return found if isinstance(found, dict) else {}

@@ -183,7 +183,7 @@ def simulate_dispute_outcome(case: Chargeback, by: audit_log.Actor, *, won: bool
         cases.lose_dispute(case, by, "The simulated bank decided for the shopper.")
 
 
-def find_open_case(disputed: Payment, amount: Decimal | None = None) -> Chargeback | None:
+def find_open_case(disputed: Payment, amount: Decimal | None) -> Chargeback | None:
     """The case of ``disputed`` that a reversal is about: the newest that is not fully returned, one of the same amount
     first."""
     waiting = [

@@ -16,15 +16,21 @@ from gateway.models import Channel, Merchant
 class Chargeback(models.Model):
     """One dispute case. Its id is that of its CB payment (chargebackTransaction.id).
 
-    ``disputed``: the payment that is charged back. ``previous``: the case before this one: a second chargeback follows
-    a representment. ``recovered``: what CR payments returned. ``refunded_before``: what refunds and
-    reversals, pending ones too, had returned of the payment when the chargeback came. ``due_at``: until when evidence
-    may be submitted; it keeps its value when the case is closed, and is ``opened_at`` where nothing is answered.
-    ``note``: why it was closed, in plain words.
-    ``reference``: the acquirer's name of the dispute. ``stage``: what the issuer has opened last (chargebacks.stages).
-    ``scheme_reason``, ``scheme_case``, ``arn``: the scheme's reason code and case id, and the acquirer reference number
-    of the disputed transaction, as the acquirer sent them. ``stops_pending``: its reason ends the use of stored
-    credentials, and that is not done yet (chargebacks.revocations). ``version`` is incremented by every move.
+    - ``disputed``: the payment that is charged back.
+    - ``previous``: the case before this one: a second chargeback follows a representment.
+    - ``recovered``: what CR payments returned.
+    - ``refunded_before``: what refunds and reversals, pending ones too, had returned of the payment when the chargeback
+      came.
+    - ``due_at``: until when evidence may be submitted; it keeps its value when the case is closed, and is ``opened_at``
+      where nothing is answered.
+    - ``note``: why it was closed, in plain words.
+    - ``reference``: the acquirer's name of the dispute.
+    - ``stage``: what the issuer has opened last (chargebacks.stages).
+    - ``scheme_reason``, ``scheme_case``, ``arn``: the scheme's reason code and case id, and the acquirer reference
+      number of the disputed transaction, as the acquirer sent them.
+    - ``stops_pending``: its reason ends the use of stored credentials, and that is not done yet
+      (chargebacks.revocations).
+    - ``version`` is incremented by every move.
     """
 
     class State(models.TextChoices):
@@ -212,12 +218,17 @@ class DisputeAlert(models.Model):
     """What an issuer or its alert service tells before a chargeback: an alert, which a refund can end, or an inquiry
     (retrieval request), which asks for documents. No money has moved.
 
-    ``disputed``: the payment. ``reference``: the alert's id at its ``provider``, recorded once. ``refund``: the id of
-    the refund that answers it, given before it is sent and kept until that refund is declined, so that there is one
-    however often it is sent; ``refund_by``: who asked for it. ``chargeback``: the case that came nevertheless.
-    ``opened_at``, ``due_at``, ``closed_at``: the merchant's clock; ``moved_at``: the database's, of the last move.
-    ``version`` is incremented by every move of its own. ``remind_at``: when those who are reminded get the next mail,
-    the merchant's clock; ``remind_lease``, ``remind_tries``: of that mail.
+    - ``disputed``: the payment.
+    - ``reference``: the alert's id at its ``provider``, recorded once.
+    - ``refund``: the id of the refund that answers it, given before it is sent and kept until that refund is declined,
+      so that there is one however often it is sent.
+    - ``refund_by``: who asked for it.
+    - ``chargeback``: the case that came nevertheless.
+    - ``opened_at``, ``due_at``, ``closed_at``: the merchant's clock.
+    - ``moved_at``: the database's, of the last move.
+    - ``version`` is incremented by every move of its own.
+    - ``remind_at``: when those who are reminded get the next mail, the merchant's clock.
+    - ``remind_lease``, ``remind_tries``: of that mail.
     """
 
     class Kind(models.TextChoices):

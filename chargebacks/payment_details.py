@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 
 from gateway.backoffice.kit.formatting import format_labelled
 from gateway.backoffice.payments.explanation import AVS_RESULT_TEXTS, CVV_RESULT_TEXTS
+from gateway.core.compact_json import get_json_object
 from gateway.core.masking import mask_text
 from gateway.models import Payment
 from gateway.threeds.authentications import find_authentication_of_payment
@@ -61,20 +62,20 @@ def _describe_code(table: Mapping[str, str], code: str | None) -> str:
 
 
 def _shopper_rows(request: Mapping[str, Any]) -> list[tuple[str, str]]:
-    customer = _format_group(request, "customer")
+    customer = get_json_object(request, "customer")
     name = " ".join(str(customer[key]) for key in ("givenName", "surname") if customer.get(key))
     named = (
         (_("Shopper"), name),
         (_("E-mail"), customer.get("email")),
         (_("IP address"), customer.get("ip")),
-        (_("Billing address"), _format_address(_format_group(request, "billing"))),
+        (_("Billing address"), _format_address(get_json_object(request, "billing"))),
     )
     return [(what, mask_text(str(value))) for what, value in named if value]
 
 
 def _delivery_rows(request: Mapping[str, Any]) -> list[tuple[str, str]]:
-    shipping = _format_group(request, "shipping")
-    items = _format_group(request, "cart").get("items") or []
+    shipping = get_json_object(request, "shipping")
+    items = get_json_object(request, "cart").get("items") or []
     numbers = [str(shipping.get("trackingNumber") or "")]
     numbers += [str(item.get("shippingTrackingNumber") or "") for item in items if isinstance(item, dict)]
     named = (
@@ -85,11 +86,6 @@ def _delivery_rows(request: Mapping[str, Any]) -> list[tuple[str, str]]:
         (_("Tracking numbers"), ", ".join(filter(None, numbers[:MAX_TRACKING_NUMBERS]))),
     )
     return [(what, mask_text(str(value))) for what, value in named if value]
-
-
-def _format_group(request: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = request.get(name)
-    return found if isinstance(found, dict) else {}
 
 
 def _format_address(group: Mapping[str, Any]) -> str:

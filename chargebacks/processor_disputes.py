@@ -15,7 +15,7 @@ from chargebacks.states import DisputeEvent, DisputeTransitionError
 from gateway.access import audit_log
 from gateway.core import clock
 from gateway.models import Payment
-from gateway.processor_events.dispute_hooks import DisputeHooks, ReportedInquiry
+from gateway.processor_events.dispute_hooks import ReportedInquiry
 
 PROCESSOR: Final = audit_log.Actor(name="the processor")
 
@@ -61,6 +61,3 @@ def move_reported_case(chargeback: UUID, *, lost: bool) -> bool:
         except DisputeTransitionError:
             return False
     return False
-
-
-DISPUTE_HOOKS: Final = DisputeHooks(record_inquiry=record_inquiry, move_case=move_reported_case)

@@ -19,7 +19,7 @@ from django.db.models import Q
 from chargebacks.models import Chargeback
 from chargebacks.stages import CARDHOLDER_DISPUTE_CODES
 from gateway.core import clock, identifiers
-from gateway.models import Agreement, Merchant, Payment, Registration
+from gateway.models import Agreement, Payment, Registration
 from gateway.scheduling.job_runs import LIVE_JOB_STATES, suspend_job
 from gateway.scheduling.models import Job
 
@@ -48,7 +48,7 @@ MAX_SUSPENSION_TRIES: Final = 20
 """How often a job that changes meanwhile is read again."""
 
 
-def stops_stored_credentials(reason: str, chain: UUID, scheme_reason: str = "") -> bool:
+def stops_stored_credentials(reason: str, chain: UUID, scheme_reason: str) -> bool:
     """Whether a chargeback for ``reason`` has to stop what is charged like the payment that ``chain`` began with. A
     card scheme's code that joins many conditions does not say that the permission is withdrawn."""
     joined = reason == CUSTOMER_DISPUTED and scheme_reason in CARDHOLDER_DISPUTE_CODES
@@ -57,9 +57,9 @@ def stops_stored_credentials(reason: str, chain: UUID, scheme_reason: str = "") 
     return find_disputed_registration(chain) is not None or bool(_list_disputed_agreements(chain))
 
 
-def stop_pending_credentials(merchant: Merchant | None = None) -> int:
+def stop_pending_credentials() -> int:
     """Do what chargebacks of the last seconds left open. Returns for how many."""
-    waiting = Chargeback.objects.filter(stops_pending=True, **({} if merchant is None else {"merchant": merchant}))
+    waiting = Chargeback.objects.filter(stops_pending=True)
     found = list(waiting.select_related("merchant").order_by("id")[:MAX_STOPS_PER_RUN])
     for case in found:
         stop_stored_credentials(case)

@@ -345,7 +345,7 @@ codes of its own for them; institutes tell them in words. Conditions: https://do
 Visa's: https://docs.y.uno/docs/providers-reason-codes."""
 
 
-def resolve_scheme_reason(code: str, description: str = "") -> SchemeReason | None:
+def resolve_scheme_reason(code: str, description: str) -> SchemeReason | None:
     """What a scheme's reason code means here; of Mastercard's cardholder disputes, what the institute's description of
     the condition says. None for a code that the table does not have."""
     reason = SCHEME_REASONS.get(code)

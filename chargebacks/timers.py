@@ -5,22 +5,23 @@ from __future__ import annotations
 from typing import Final
 
 from chargebacks import alert_reminders, alerts, cases, reminders, revocations
-from gateway.timers.registry import Timer
+from gateway.timers.registry import MerchantTimer, Timer
 
 TIMERS: Final = (
-    Timer(name="dispute reminders", about="Mail 7, 3 and 1 days before a dispute's deadline.",
+    MerchantTimer(name="dispute reminders", about="Mail 7, 3 and 1 days before a dispute's deadline.",
           run=reminders.send_due_reminders, next_at=reminders.next_reminder_at, every_s=5.0,
           earliest_due=reminders.EARLIEST_DUE_REMINDER),
-    Timer(name="dispute deadlines", about="End disputes that nobody answered in time as lost.",
+    MerchantTimer(name="dispute deadlines", about="End disputes that nobody answered in time as lost.",
           run=cases.expire_overdue_cases, next_at=cases.next_response_deadline, every_s=5.0,
           earliest_due="SELECT min(due_at) FROM chargebacks_chargeback WHERE state = 'OPEN'"),
-    Timer(name="dispute alerts", about="Close alerts that were refunded or not answered in time; send refunds anew.",
+    MerchantTimer(name="dispute alerts",
+          about="Close alerts that were refunded or not answered in time; send refunds anew.",
           run=alerts.work_on_alerts, next_at=alerts.next_alert_deadline, every_s=5.0,
           earliest_due=alerts.EARLIEST_OPEN_ALERT),
-    Timer(name="alert reminders", about="Mail of alerts: when one comes, and a day before its deadline.",
+    MerchantTimer(name="alert reminders", about="Mail of alerts: when one comes, and a day before its deadline.",
           run=alert_reminders.send_due_alert_reminders, next_at=alert_reminders.next_alert_reminder, every_s=5.0,
           earliest_due=alert_reminders.EARLIEST_ALERT_REMINDER),
-    Timer(name="dispute cases", about="Make cases of chargebacks that came by API.",
+    MerchantTimer(name="dispute cases", about="Make cases of chargebacks that came by API.",
           run=cases.adopt_recent_payments, next_at=cases.next_payment_without_case, every_s=1.0,
           earliest_due=cases.EARLIEST_PAYMENT_WITHOUT_CASE),
     Timer(name="dispute cases, all", about="Make cases of chargebacks whose payments were in doubt for days.",

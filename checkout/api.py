@@ -52,19 +52,19 @@ from gateway.catalogue.parse import (
     UnknownNamePolicy,
     shorten_reported_value,
 )
-from gateway.catalogue.typed_pairs import ParameterPairs, reveal_text
+from gateway.catalogue.typed_pairs import ParameterPairs
 from gateway.core import clock, languages
 from gateway.core.brands import find_issuer
 from gateway.core.compact_json import encode_json
 from gateway.core.masking import mask_text
 from gateway.core.money import format_amount
 from gateway.core.result_codes import AWAITING_SHOPPER_CODE, CONCURRENT_UPDATE_CODE
+from gateway.core.secret import reveal_text
 from gateway.db.statement import WriteStatement
 from gateway.models import Payment
 from gateway.payments import token_limits
 from gateway.payments.channel_dispatch import choose_channel
 from gateway.payments.idempotency import IdempotencyClaim
-from gateway.payments.payment_request import RequestTrace
 from gateway.payments.refusal import CHANNEL_NOT_CONFIGURED_CODE, RequestRefusedError
 from gateway.payments.rendering import render_registration_change
 from gateway.payments.request_builder import build_condition_facts
@@ -91,7 +91,7 @@ class CheckoutApiView(IdempotentPostView):
         target = (request.resolver_match.kwargs if request.resolver_match else {}).get("target")
         if target:
             path = self.trace.path.replace(target, session.hash_checkout_id(target))
-            self.trace = _replace_trace_path(self.trace, path=path)
+            self.trace = replace(self.trace, path=path)
         return found
 
     def find_own_checkout(self, context: RequestContext, target: str) -> Checkout:
@@ -123,10 +123,8 @@ class CreateCheckoutView(CheckoutApiView):
         body = _render_checkout(row, CHECKOUT_CREATED_CODE, parameters)
         write_with_idempotency(write, row.id, body, claim)
         response: HttpResponse = Response(body, headers=context.headers)
-        self.trace = _replace_trace_path(
-            self.trace, path=f"{self.trace.path}/{session.hash_checkout_id(row.public_id)}"
-        )
-        log_request(_replace_trace(context, self.trace), response, CREATE_CHECKOUT_ENDPOINT)
+        self.trace = replace(self.trace, path=f"{self.trace.path}/{session.hash_checkout_id(row.public_id)}")
+        log_request(replace(context, trace=self.trace), response, CREATE_CHECKOUT_ENDPOINT)
         return response
 
 
@@ -178,7 +176,7 @@ class ShopperApiView(CheckoutApiView):
         # Without an open checkout the body is not even read.
         row = session.find_open_checkout(target)
         self.shopper_checkout = row.id
-        self.trace = _replace_trace_path(self.trace, entity=row.channel_id)
+        self.trace = replace(self.trace, entity=row.channel_id)
         operation = self.endpoints["POST"].operation
         headers = token_admission.throttle_shopper_request(row.id, row.channel, self.trace.ip, operation, self.trace.at)
         body, fault = self.read_body(http, MAX_CHECKOUT_FORM_BYTES)
@@ -281,17 +279,23 @@ class CheckoutRegistrationView(ShopperApiView):
 
 
 class PublicApiView(CheckoutApiView):
-    """GET for the widget's script, from any page. ``is_compressed``: the answer is long, and may be sent gzipped."""
-
-    is_compressed: ClassVar[bool] = False
-    http_method_names: ClassVar[list[str]] = ["get"]
+    """A route of the widget's script, which any page may call."""
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """No authentication: the checkout's id is the capability."""
 
-    @property
-    def allowed_methods(self) -> list[str]:
-        return ["GET", "HEAD"]
+    def finalize_response(self, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
+        response = super().finalize_response(request, response, *args, **kwargs)
+        for name, value in CORS_HEADERS.items():
+            response[name] = value
+        return response
+
+
+class CheckoutReadView(PublicApiView):
+    """GET of what a checkout tells the widget. ``is_compressed``: the answer is long, and may be sent gzipped."""
+
+    is_compressed: ClassVar[bool] = False
+    http_method_names: ClassVar[list[str]] = ["get"]
 
     def get(self, request: Request, target: str) -> HttpResponse:
         row = session.find_checkout(target)
@@ -312,14 +316,8 @@ class PublicApiView(CheckoutApiView):
     def render_fields(self, row: Checkout, request: HttpRequest) -> tuple[str, dict[str, Any]]:
         raise NotImplementedError
 
-    def finalize_response(self, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
-        response = super().finalize_response(request, response, *args, **kwargs)
-        for name, value in CORS_HEADERS.items():
-            response[name] = value
-        return response
 
-
-class CheckoutConfigView(PublicApiView):
+class CheckoutConfigView(CheckoutReadView):
     """GET /v1/checkouts/{id}/config: how to draw the form."""
 
     is_compressed = True
@@ -335,7 +333,7 @@ class CheckoutConfigView(PublicApiView):
         return "000.000.100", widget_responses.render_form_config(row, wanted, locale, asks_address=asks)
 
 
-class CardBrandsView(PublicApiView):
+class CardBrandsView(CheckoutReadView):
     """GET /v1/checkouts/{id}/card-brands: which brands the cards that begin with six digits carry, for the number's
     hosted field. Empty where the table of BINs does not say."""
 
@@ -351,19 +349,15 @@ class CardBrandsView(PublicApiView):
         return "000.000.100", {"brands": list(issuer.brands) if issuer is not None else []}
 
 
-class ReleasePartsView(PublicApiView):
+class ReleasePartsView(CheckoutReadView):
     """POST /v1/checkouts/{id}/release: give the parts of the amount back that are held until the rest is paid. The
     answer is the checkout's state: processing until the acquirers have confirmed it. Nothing happens where nothing is
     held, or the rest is being paid."""
 
     http_method_names: ClassVar[list[str]] = ["post"]
 
-    @property
-    def allowed_methods(self) -> list[str]:
-        return ["POST"]
-
     def post(self, request: Request, target: str = "") -> HttpResponse:
-        return super().get(request, target)
+        return self.get(request, target)
 
     def render_fields(self, row: Checkout, request: HttpRequest) -> tuple[str, dict[str, Any]]:
         if session.is_checkout_expired(row):
@@ -373,7 +367,7 @@ class ReleasePartsView(PublicApiView):
         return widget_responses.get_last_result_code(row), widget_responses.render_state(row)
 
 
-class CheckoutStateView(PublicApiView):
+class CheckoutStateView(CheckoutReadView):
     """GET /v1/checkouts/{id}/state: the checkout's state, without a payment object."""
 
     def render_fields(self, row: Checkout, request: HttpRequest) -> tuple[str, dict[str, Any]]:
@@ -466,26 +460,3 @@ def _hide_card_number(response: Response) -> None:
 
 def _to_printable(text: str) -> str:
     return "".join(letter for letter in text if letter.isprintable())
-
-
-def _replace_trace_path(trace: RequestTrace, *, path: str | None = None, entity: UUID | None = None) -> RequestTrace:
-    return RequestTrace(
-        request=trace.request,
-        method=trace.method,
-        path=path or trace.path,
-        at=trace.at,
-        ip=trace.ip,
-        entity=entity or trace.entity,
-        token=trace.token,
-        started=trace.started,
-    )
-
-
-def _replace_trace(context: RequestContext, trace: RequestTrace) -> RequestContext:
-    return RequestContext(
-        admission=context.admission,
-        pairs=context.pairs,
-        trace=_replace_trace_path(context.trace, path=trace.path),
-        headers=context.headers,
-        endpoint=context.endpoint,
-    )

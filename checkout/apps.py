@@ -19,11 +19,11 @@ class CheckoutConfig(AppConfig):
 
         sections.register_configuration_section(BRANDS_SECTION)
         sections.register_configuration_section(WALLET_PROVIDERS_SECTION)
-        payment_receipts.register_receipt_source(find_receipt_of_payment)
-        held_parts.register_part_expiry(expire_part)
-        for column in (
-            SealedColumn(model=Checkout, sealed="request_sealed"),
-            SealedColumn(model=WalletProvider, sealed="identity_sealed"),
-        ):
-            if column not in SEALED_COLUMNS:
-                SEALED_COLUMNS.append(column)
+        payment_receipts.RECEIPT_SOURCE.register(find_receipt_of_payment)
+        held_parts.PART_EXPIRY.register(expire_part)
+        SEALED_COLUMNS.extend(
+            [
+                SealedColumn(model=Checkout, sealed="request_sealed"),
+                SealedColumn(model=WalletProvider, sealed="identity_sealed"),
+            ]
+        )

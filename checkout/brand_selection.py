@@ -18,7 +18,6 @@ from checkout.form_parameters import OVERRIDE_TYPE_PREFIX
 from checkout.models import Checkout, OfferRule
 from checkout.offer_rules import BrandOffer, BrandRule, OfferShopper, apply_offer_rules
 from checkout.wallet_providers import map_wallet_providers
-from gateway.catalogue.parse import ParameterError
 from gateway.connectors.routing import INTERNAL, can_route_payment, load_routing_table
 from gateway.connectors.routing_rules import RoutingFacts
 from gateway.core import brands
@@ -26,7 +25,7 @@ from gateway.core.brands import Brand
 from gateway.payments.payment_request import PaymentRequest
 from gateway.payments.refusal import (
     BRAND_NOT_CONFIGURED_CODE,
-    RequestRefusedError,
+    build_parameter_refusal,
     check_brand_known,
     check_brand_takes_type,
     check_first_payment_type,
@@ -168,13 +167,9 @@ def check_brand_offered(row: Checkout, request: PaymentRequest) -> None:
         [request.brand], rules, build_offer_shopper(row, session.load_plain_values(row), rules)
     ).hidden
     if hidden:
-        error = ParameterError(
-            name="paymentBrand",
-            value=request.brand,
-            message="is not offered in this checkout",
-            code=BRAND_NOT_CONFIGURED_CODE,
+        raise build_parameter_refusal(
+            BRAND_NOT_CONFIGURED_CODE, "paymentBrand", "is not offered in this checkout", value=request.brand
         )
-        raise RequestRefusedError(BRAND_NOT_CONFIGURED_CODE, [error])
 
 
 def check_brand_payable(values: Mapping[str, str]) -> None:

@@ -26,7 +26,6 @@ from gateway.catalogue.errors import INVALID_PARAMETER_CODE
 from gateway.core import clock
 from gateway.core.client_address import network_of, resolve_client_ip
 from gateway.db.statement import execute_sql
-from gateway.models import Merchant
 
 REPORT_CONTENT_TYPES: Final = ("application/reports+json", "application/csp-report")
 MAX_CSP_REPORT_BYTES: Final = 16 * 1024
@@ -260,8 +259,6 @@ def add_violations(violations: Counter[ViolationKey], *, reporter: str) -> None:
     )
 
 
-def purge_violations(merchant: Merchant | None = None) -> int:
+def purge_violations() -> int:
     """Delete violations reported long ago, and those above the limit."""
-    if merchant is not None:
-        return 0
     return len(execute_sql(_FORGET, {"limit": clock.real_now() - VIOLATION_RETENTION, "most": MAX_STORED_VIOLATIONS}))

@@ -14,7 +14,7 @@ from checkout.models import Checkout
 from gateway.core import clock
 from gateway.db.statement import execute_in_batches
 from gateway.models import Merchant
-from gateway.timers.registry import Timer, interval_sql
+from gateway.timers.registry import MerchantTimer, interval_sql
 
 EXPIRY_BATCH_SIZE: Final = 1_000
 """Checkouts per statement."""
@@ -65,7 +65,7 @@ def next_checkout_expiry(merchant: Merchant) -> datetime | None:
     return found
 
 
-CHECKOUT_EXPIRY_TIMER: Final = Timer(
+CHECKOUT_EXPIRY_TIMER: Final = MerchantTimer(
     name="checkout expiry",
     about="Erase the secrets of checkouts that have ended.",
     run=erase_expired_secrets,

@@ -24,10 +24,10 @@ from gateway.catalogue.errors import (
 )
 from gateway.catalogue.errors import render_reported_value as shown_value
 from gateway.catalogue.parse import Catalogue, InvalidParametersError, ParameterError, Parameters, UnknownNamePolicy
-from gateway.catalogue.typed_pairs import ParameterPairs, ParameterValue, reveal_text
+from gateway.catalogue.typed_pairs import ParameterPairs, ParameterValue
 from gateway.core.brands import SCHEME_BY_VARIANT
 from gateway.core.card_number import detect_brand_of_number
-from gateway.core.secret import Secret
+from gateway.core.secret import Secret, reveal_text
 from gateway.payments.side_effects import RENEWED_FIELDS
 
 PreparedValues = Mapping[str, ParameterValue]
@@ -100,7 +100,7 @@ def merge_form_parameters(
     facts: frozenset[str],
     *,
     catalogue: Catalogue | None = None,
-    masks: bool = True,
+    masks: bool,
 ) -> MergedForm:
     """Merge ``prepared`` and ``form`` by the ``catalogue`` endpoint of a checkout's payment or another. ``masks``: mask
     card data in free text. Raises InvalidParametersError with every error at once."""

@@ -89,13 +89,15 @@ class PaymentLink(models.Model):
 class Checkout(models.Model):
     """A payment or registration prepared by a merchant for one shopper. Times are the merchant's clock.
 
-    ``request``: the merchant's parameters by full name; secret ones are in ``request_sealed`` (JSON), if any.
-    ``payment``: the payment of the last attempt, which alone determines if another may follow. ``version`` is
-    incremented by every change, so of two requests that read the same checkout only one changes it: an attempt begins
-    in the statement that increments it. ``hidden_brands``: those that were not offered, code → why. ``fetched_at``:
-    when the merchant read the result of the last attempt. ``link``: the payment link that it was opened by. ``parts``:
-    the payments before the last one that hold parts of the amount, and ``rest``: what the last one was begun for, None
-    for the whole amount (checkout.parts).
+    - ``request``: the merchant's parameters by full name; secret ones are in ``request_sealed`` (JSON), if any.
+    - ``payment``: the payment of the last attempt, which alone determines if another may follow.
+    - ``version`` is incremented by every change, so of two requests that read the same checkout only one changes it: an
+      attempt begins in the statement that increments it.
+    - ``hidden_brands``: those that were not offered, code → why.
+    - ``fetched_at``: when the merchant read the result of the last attempt.
+    - ``link``: the payment link that it was opened by.
+    - ``parts``: the payments before the last one that hold parts of the amount (checkout.parts).
+    - ``rest``: what the last one was begun for, None for the whole amount.
     """
 
     class Kind(models.TextChoices):

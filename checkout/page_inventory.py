@@ -79,7 +79,7 @@ def list_wallet_scripts(rows: list[WalletProvider]) -> Iterator[WalletScript]:
                 yield WalletScript(row=row, name=name, address=address)
 
 
-def fetch_page_headers(path: str, query: str = "") -> dict[str, str]:
+def fetch_page_headers(path: str, query: str) -> dict[str, str]:
     """Our security headers in the response to GET ``path``, by name."""
     base = urlsplit(settings.GATEWAY_BASE_URL)
     environ: dict[str, Any] = {

@@ -19,7 +19,6 @@ from checkout.models import PageReview, PageSnapshot, WalletProvider
 from gateway.access.permissions import AccessScope
 from gateway.core import clock
 from gateway.db.statement import execute_sql
-from gateway.models import Merchant
 
 SNAPSHOT_RETENTION: Final = timedelta(days=400)
 """Assessors ask for a year."""
@@ -28,9 +27,9 @@ _LOCK: Final = 0x50414745
 _NONCE: Final = re.compile(r"'nonce-[^']+'")
 
 
-def refresh_page_snapshots(merchant: Merchant | None = None) -> int:
+def refresh_page_snapshots() -> int:
     """Store what has changed, and purge old snapshots. Returns how many rows of both."""
-    return store_changed_snapshots() + purge_page_snapshots() if merchant is None else 0
+    return store_changed_snapshots() + purge_page_snapshots()
 
 
 def store_changed_snapshots() -> int:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django import forms
 from django.contrib import admin, messages
-from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import QuerySet
@@ -218,11 +217,7 @@ class PaymentLinkAdmin(MerchantPage):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        if not self.has_view_permission(request) or request.method != "GET":
-            raise PermissionDenied
-        row = self.get_object(request, unquote(object_id))
-        if row is None:
-            raise Http404
+        row: PaymentLink = self.find_viewed_row(request, object_id)
         use = payment_links.count_link_use(row)
         address = payment_links.build_payment_link_url(row)
         paid = Checkout.objects.filter(link=row, payment__status=Status.APPROVED).select_related("payment")

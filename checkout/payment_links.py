@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
@@ -59,7 +59,7 @@ class LinkUse:
 
 
 def build_payment_link(
-    parameters: Parameters, *, merchant: Merchant, channel: Channel, now: datetime, created_by: str = ""
+    parameters: Parameters, *, merchant: Merchant, channel: Channel, now: datetime
 ) -> tuple[PaymentLink, WriteStatement]:
     """A new link and the statement that inserts it. ``parameters``: by CREATE_PAYMENT_LINK_ENDPOINT. Raises
     InvalidParametersError for what depends on the channel or the clock."""
@@ -72,8 +72,7 @@ def build_payment_link(
         request=request,
         currency=request["currency"],
         created_at=now,
-        created_by=created_by,
-        expires_at=_parse_moment(values.get("link.expiresAt")),
+        expires_at=clock.parse_time(values.get("link.expiresAt")),
         max_payments=_parse_max_payments(values),
     )
     if values.get("link.openAmount") == "true":
@@ -94,10 +93,6 @@ def _parse_max_payments(values: Mapping[str, str]) -> int | None:
     if values.get("link.reusable") != "true":
         return 1
     return int(values["link.maxPayments"]) if "link.maxPayments" in values else None
-
-
-def _parse_moment(text: str | None) -> datetime | None:
-    return datetime.strptime(text, "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC) if text else None
 
 
 def _check_payment_link(row: PaymentLink, values: Mapping[str, str]) -> None:

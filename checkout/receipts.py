@@ -30,7 +30,7 @@ from gateway.core.identifiers import format_short_id
 from gateway.core.local_amounts import format_local_amount
 from gateway.core.masking import mask_text
 from gateway.db.statement import execute_sql
-from gateway.models import Merchant, Payment, Status
+from gateway.models import Payment, Status
 from gateway.payments.held_parts import PARTS_DETAIL, load_earlier_parts
 from gateway.payments.payment_receipts import ShownReceipt
 from gateway.timers.registry import Timer
@@ -164,10 +164,8 @@ def request_receipt_mail(row: Checkout, to: str, language: str) -> bool:
     return True
 
 
-def send_due_receipt_mails(merchant: Merchant | None = None) -> int:
+def send_due_receipt_mails() -> int:
     """Send the mails that are due. Returns how many were sent or given up."""
-    if merchant is not None:
-        return 0
     due = sorted(ident for (ident,) in execute_sql(_CLAIM, {"now": clock.real_now(), "limit": RECEIPT_MAIL_BATCH_SIZE}))
     rows = ReceiptMail.objects.select_related("checkout__merchant", "checkout__payment").in_bulk(due)
     return sum(_send_receipt_mail(rows[ident]) for ident in due)

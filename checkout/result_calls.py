@@ -82,7 +82,7 @@ class DueResultCall:
     clock_offset: timedelta
 
 
-def make_due_result_calls(merchant: Merchant | None) -> int:
+def make_due_result_calls(merchant: Merchant | None = None) -> int:
     """Make the due calls. Returns how many."""
     made = 0
     with ThreadPoolExecutor(max_workers=MAX_CONCURRENT_RESULT_CALLS, thread_name_prefix="result-call") as pool:

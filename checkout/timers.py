@@ -6,10 +6,10 @@ from typing import Final
 
 from checkout import csp_reports, page_snapshots, receipts, result_calls
 from checkout.expiry import CHECKOUT_EXPIRY_TIMER
-from gateway.timers.registry import Timer
+from gateway.timers.registry import MerchantTimer, Timer
 
 TIMERS: Final = (
-    Timer(name="result calls", run=result_calls.make_due_result_calls, next_at=result_calls.next_result_call_at,
+    MerchantTimer(name="result calls", run=result_calls.make_due_result_calls, next_at=result_calls.next_result_call_at,
           earliest_due="SELECT min(due_at) FROM checkout_resultcall",
           about="Call the shopperResultUrl of merchants who have not fetched a result after 29 minutes."),
     CHECKOUT_EXPIRY_TIMER,

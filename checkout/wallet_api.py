@@ -6,7 +6,7 @@ binds it to a domain of the merchant. Source: docs/decisions/0028.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 from urllib.parse import urlsplit
 
 from django.http import HttpResponse
@@ -14,14 +14,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from checkout import merchant_validation, session
-from checkout.api import CORS_HEADERS, CheckoutApiView
+from checkout.api import PublicApiView
 from checkout.models import Checkout, WalletProvider
 from checkout.wallet_providers import find_wallet_provider
 from gateway.api import token_admission
 from gateway.api.base_view import decode_form
 from gateway.api.envelope import build_envelope
 from gateway.catalogue.parse import InvalidParametersError, ParameterError, shorten_reported_value
-from gateway.catalogue.typed_pairs import reveal_text
+from gateway.core.secret import reveal_text
 from gateway.payments.refusal import RequestRefusedError
 
 MAX_WALLET_REQUEST_BYTES: Final = 8_192
@@ -30,17 +30,10 @@ PROVIDER_UNREACHABLE_CODE: Final = "900.100.100"
 """Unexpected communication error with the acquirer: here, the wallet's provider."""
 
 
-class WalletSessionView(CheckoutApiView):
+class WalletSessionView(PublicApiView):
     """POST with ``paymentBrand`` and ``validationUrl``, as the provider's sheet passed it."""
 
     http_method_names: ClassVar[list[str]] = ["post"]
-
-    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """No authentication: the checkout's id is the capability."""
-
-    @property
-    def allowed_methods(self) -> list[str]:
-        return ["POST"]
 
     def post(self, request: Request, target: str = "") -> HttpResponse:
         row = session.find_open_checkout(target)
@@ -88,12 +81,6 @@ class WalletSessionView(CheckoutApiView):
         if errors:
             raise InvalidParametersError(errors)
         return provider
-
-    def finalize_response(self, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
-        response = super().finalize_response(request, response, *args, **kwargs)
-        for name, value in CORS_HEADERS.items():
-            response[name] = value
-        return response
 
 
 def _parse_host(origin: str) -> str:

@@ -59,9 +59,7 @@ _CODE: Final = re.compile(r"[A-Za-z0-9_]{1,32}")
 _HEAD: Final = len("billing.")
 
 
-def render_form_config(
-    row: Checkout, wanted: Sequence[str], locale: str, *, asks_address: bool = False
-) -> dict[str, Any]:
+def render_form_config(row: Checkout, wanted: Sequence[str], locale: str, *, asks_address: bool) -> dict[str, Any]:
     """Everything a form needs. ``wanted``: the page's data-brands in order; ``locale``: a code of languages.LOCALES;
     ``asks_address``: the page wants an address where the channel does not."""
     prepared = session.load_plain_values(row)
@@ -177,7 +175,7 @@ def render_brand(brand: Brand) -> dict[str, Any]:
     return facts
 
 
-def list_billing_fields(row: Checkout, prepared: Mapping[str, str], asks: bool = False) -> list[str]:
+def list_billing_fields(row: Checkout, prepared: Mapping[str, str], asks: bool) -> list[str]:
     """The address fields that a card payment of this channel needs, or the page ``asks`` for, and that the merchant did
     not send."""
     needs = row.channel.three_d_secure and prepared.get("threeDSecure.disable") != "true"

@@ -12,18 +12,18 @@ class ReportingConfig(AppConfig):
         """Register the configuration section settlementSources, the sealed columns, and what reversals ask of
         settlement with the gateway."""
         from gateway.configuration import sections
-        from gateway.payments.settlement_check import register_settlement_check
+        from gateway.payments.settlement_check import SETTLEMENT_CHECK
         from gateway.vault.rewrap import SEALED_COLUMNS, SealedColumn
         from reporting.models import FilePiece, SftpSource, SftpTarget
         from reporting.settlement.configuration import SETTLEMENT_SOURCES_SECTION
         from reporting.settlement.record_queries import find_matched_settlements
 
-        register_settlement_check(find_matched_settlements)
+        SETTLEMENT_CHECK.register(find_matched_settlements)
         sections.register_configuration_section(SETTLEMENT_SOURCES_SECTION)
-        for column in (
-            SealedColumn(model=FilePiece, sealed="sealed"),
-            SealedColumn(model=SftpTarget, sealed="secret_sealed"),
-            SealedColumn(model=SftpSource, sealed="secret_sealed"),
-        ):
-            if column not in SEALED_COLUMNS:
-                SEALED_COLUMNS.append(column)
+        SEALED_COLUMNS.extend(
+            [
+                SealedColumn(model=FilePiece, sealed="sealed"),
+                SealedColumn(model=SftpTarget, sealed="secret_sealed"),
+                SealedColumn(model=SftpSource, sealed="secret_sealed"),
+            ]
+        )

@@ -6,7 +6,7 @@ from typing import Final
 
 from django.conf import settings
 
-from gateway.timers.registry import Timer
+from gateway.timers.registry import MerchantTimer, Timer
 from reporting.approvals import alarms
 from reporting.reconciliation import daily_files, deliveries
 from reporting.settlement import (
@@ -54,7 +54,7 @@ TIMERS: Final = (
             ORDER BY merchant_id, id LIMIT 1""",
         every_s=30.0,
     ),
-    Timer(
+    MerchantTimer(
         name="chargebacks entered",
         about="Write what no file has told of into the books.",
         run=manual_chargebacks.record_recent_chargebacks,
@@ -74,14 +74,14 @@ TIMERS: Final = (
         run=unsettled_reminders.remind_of_unsettled_payments,
         every_s=3600.0,
     ),
-    Timer(
+    MerchantTimer(
         name="reconciliation files",
         about="Write each merchant's file of the day that is over.",
         run=daily_files.write_due_daily_files,
         next_at=daily_files.next_daily_file_at,
         every_s=60.0,
     ),
-    Timer(
+    MerchantTimer(
         name="reconciliation deliveries",
         about="Send written files by SFTP, again where it failed.",
         run=deliveries.send_due_deliveries,

@@ -15,7 +15,6 @@ from uuid import UUID
 
 from django.conf import settings
 from django.contrib import admin, messages
-from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.db.models import Count, DateTimeField, ExpressionWrapper, F, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseGone, StreamingHttpResponse
@@ -178,7 +177,7 @@ class ChargebackAdmin(ReadOnlyPage):
     ) -> HttpResponse:
         if request.method != "GET":
             raise PermissionDenied
-        case = self._get_case(request, unquote(object_id))
+        case = self._get_case(request, object_id)
         self.record(request, "view", case)
         disputed = Payment.objects.select_related("merchant", "channel").get(pk=case.disputed)
         first = disputed if disputed.chain == disputed.pk else Payment.objects.get(pk=disputed.chain)
@@ -243,7 +242,7 @@ class ChargebackAdmin(ReadOnlyPage):
 
     @allow_uploads(UploadPolicy(most=lambda: evidence.MAX_EVIDENCE_FILE_BYTES, may=_may_add_evidence))
     def do_view(self, request: HttpRequest, case: Any) -> HttpResponse:
-        row = self._get_case(request, str(case))
+        row = self._get_case(request, case)
         if not self.may(request, "change", row):
             raise PermissionDenied
         back = reverse("admin:chargebacks_chargeback_change", args=[row.pk])
@@ -292,7 +291,7 @@ class ChargebackAdmin(ReadOnlyPage):
 
     def evidence_view(self, request: HttpRequest, case: Any, evidence: Any) -> HttpResponse | StreamingHttpResponse:
         """Download a file of evidence: as an attachment, never shown as a page. 410 for an erased one."""
-        row = self._get_case(request, str(case))
+        row = self._get_case(request, case)
         file = row.evidence.filter(pk=evidence).first()
         if file is None:
             raise Http404
@@ -303,7 +302,7 @@ class ChargebackAdmin(ReadOnlyPage):
 
     def small_view(self, request: HttpRequest, case: Any, evidence: Any) -> HttpResponse:
         """The re-encoded thumbnail of a file of evidence, for everybody who may see the case. 410 for an erased one."""
-        file = self._get_case(request, str(case)).evidence.filter(pk=evidence).first()
+        file = self._get_case(request, case).evidence.filter(pk=evidence).first()
         if file is not None and file.is_erased:
             return _answer_erased()
         octets = evidence_images.render_thumbnail(file) if file is not None else None
@@ -315,7 +314,7 @@ class ChargebackAdmin(ReadOnlyPage):
 
     def packet_view(self, request: HttpRequest, case: Any) -> HttpResponse:
         """Start building the packet (one PDF with facts and evidence); a page tells when it is ready."""
-        row = self._get_case(request, str(case))
+        row = self._get_case(request, case)
         if request.method != "POST":
             return redirect(reverse("admin:chargebacks_chargeback_change", args=[row.pk]))
         title, arguments = _("Packet as PDF") + f" · {format_money(row.amount, row.currency)}", {"case": row.pk.hex}
@@ -392,13 +391,9 @@ class ChargebackAdmin(ReadOnlyPage):
             manual_entry.change_contact(request, row)
         return redirect(reverse("admin:chargebacks_chargeback_contacts_list"))
 
-    def _get_case(self, request: HttpRequest, ident: str) -> Chargeback:
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-        found = self.get_object(request, ident)
-        if found is None:
-            raise Http404
-        return Chargeback.objects.select_related("merchant", "channel", "previous").get(pk=found.pk)
+    def _get_case(self, request: HttpRequest, ident: object) -> Chargeback:
+        row: Chargeback = self.find_row(request, ident, "merchant", "channel", "previous")
+        return row
 
 
 def _get_payment_to_dispute(request: HttpRequest, ident: Any) -> Payment:

@@ -19,8 +19,8 @@ _LINES: Final = """<!doctype html>
   <meta charset="utf-8">
   <meta name="viewport" content="width=device-width, initial-scale=1">
   <title>Pay</title>
-  <script src="{base}/v1/paymentWidgets.js?checkoutId={id}"
-          integrity="{integrity}" crossorigin="anonymous"></script>
+  <script src="{base}/v1/paymentWidgets.js?checkoutId={{checkout id}}"
+          integrity="{{integrity}}" crossorigin="anonymous"></script>
 </head>
 <body>
   <h1>Your order</h1>
@@ -30,10 +30,8 @@ _LINES: Final = """<!doctype html>
 </html>"""
 
 
-def render_page_source(
-    base: str, checkout: str = "{checkout id}", integrity: str = "{integrity}", *, live: bool = False
-) -> str:
+def render_page_source(base: str, *, live: bool = False) -> str:
     """A whole page with the form: 15 lines. In the test environment it ends on the gateway's own page about the result;
     in live (``live``) an address of the shop stands there."""
     result = SHOP_RESULT_ADDRESS if live else f"{base}/docs/result"
-    return _LINES.format(base=base, id=checkout, integrity=integrity, result=result)
+    return _LINES.format(base=base, result=result)

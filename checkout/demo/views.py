@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
-from functools import cache
 from http import HTTPStatus
-from pathlib import Path
 from typing import Any, Final
 
 from csp.constants import SELF
@@ -14,7 +11,6 @@ from csp.decorators import csp_update
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
-from django.templatetags.static import static
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST, require_safe
 
@@ -23,6 +19,7 @@ from checkout.demo import merchant_server, products
 from checkout.demo.page_source import LANGUAGE_NAMES, render_page_source
 from gateway import widget_hash
 from gateway.core import brands, languages
+from gateway.portal.page_frame import build_page_frame
 
 STORED_CARDS_COOKIE: Final = "demo_cards"
 """The returning shopper's registrations, signed: the demo shop has no accounts."""
@@ -42,7 +39,6 @@ DEMO_BRANDS: Final = (
 EXPRESS_BRANDS: Final = ("WALLET1", "WALLET2", "SHOPWALLET", "WEBWALLET")
 _CHECKOUT: Final = re.compile(r"/v1/checkouts/[0-9A-F]{32}-[0-9A-Za-z]{1,15}/(?:payment|registration)")
 _REGISTRATION: Final = re.compile("[0-9a-f]{32}")
-_STATIC: Final = Path(__file__).resolve().parents[2] / "static"
 
 
 def _require_shop() -> merchant_server.DemoShop:
@@ -175,22 +171,8 @@ def _render_message(body: dict[str, Any]) -> HttpResponse:
 
 
 def _render_page(request: HttpRequest, template: str, **context: Any) -> HttpResponse:
-    build = settings.GATEWAY_BUILD_NUMBER
-    response = render(
-        request,
-        template,
-        {
-            "base_url": settings.GATEWAY_BASE_URL,
-            "environment": settings.GATEWAY_ENVIRONMENT,
-            "live": settings.IS_LIVE,
-            "build": build,
-            "commit": build[:7],
-            "section": "demo",
-            "integrity": widget_hash.widget_integrity(),
-            "assets": {name: build_asset_url(path) for name, path in _ASSETS.items()},
-            **context,
-        },
-    )
+    own = {"section": "demo", "integrity": widget_hash.widget_integrity()}
+    response = render(request, template, {**build_page_frame(_ASSETS), **own, **context})
     response["Cache-Control"] = "no-store"
     return response
 
@@ -198,10 +180,3 @@ def _render_page(request: HttpRequest, template: str, **context: Any) -> HttpRes
 _ASSETS: Final = {
     "tollhouse_css": "tollhouse.css", "docs_js": "docs.js", "demo_css": "demo/demo.css", "demo_js": "demo/demo.js",
 }  # fmt: skip
-
-
-@cache
-def build_asset_url(name: str) -> str:
-    """A static file's address with a hash of its content."""
-    mark = hashlib.sha256((_STATIC / name).read_bytes()).hexdigest()[:8]
-    return f"{static(name)}?v={mark}"

@@ -16,7 +16,7 @@ from django.conf import settings
 from config.doctor.findings import DoctorQuestion, PartFinding, error, judge, ok, skipped, warning
 from config.launcher.errors import LaunchError
 from config.launcher.programs import WebServer
-from config.launcher.supervise import probe_url
+from config.launcher.supervise import probe_readiness
 
 MIN_FREE_DISK_BYTES: Final = 1024**3
 WARNING_FREE_DISK_BYTES: Final = 5 * 1024**3
@@ -50,16 +50,16 @@ def examine_folders(_question: DoctorQuestion) -> Iterator[PartFinding]:
         fault = error(f"{name} {folder} cannot be written.", f"chown tollhouse {folder}; chmod u+rwx {folder}")
         yield judge(writable, f"{name} {folder} can be written.", fault)
         if name != "TOLLHOUSE_VAR":
-            yield _judge_rights(name, folder, 0o077, f"chmod 700 {folder}")
+            yield _judge_rights(name, folder, f"chmod 700 {folder}")
     keyset = Path(settings.GATEWAY_VAULT_KEYSET_FILE)
     if not settings.GATEWAY_VAULT_KEYSET and keyset.exists():
-        yield _judge_rights("GATEWAY_VAULT_KEYSET_FILE", keyset, 0o077, f"chmod 600 {keyset}")
+        yield _judge_rights("GATEWAY_VAULT_KEYSET_FILE", keyset, f"chmod 600 {keyset}")
 
 
-def _judge_rights(name: str, path: Path, forbidden: int, mend: str) -> PartFinding:
+def _judge_rights(name: str, path: Path, mend: str) -> PartFinding:
     mode = stat.S_IMODE(path.stat().st_mode)
     fault = error(f"{name} {path} is open to other users ({mode:o}).", f"{mend}   # {_CLEAR_CARD_DATA}")
-    return judge(not mode & forbidden, f"{name} {path} is closed to other users.", fault)
+    return judge(not mode & 0o077, f"{name} {path} is closed to other users.", fault)
 
 
 def _list_folders() -> list[tuple[str, Path]]:
@@ -100,7 +100,7 @@ def examine_web_server(question: DoctorQuestion) -> Iterator[PartFinding]:
     except LaunchError as fault:
         yield error(str(fault), "Correct the variable (docs/settings.md).")
         return
-    answer = probe_url(web, settings.GATEWAY_BASE_URL, "/health/ready")
+    answer = probe_readiness(web, settings.GATEWAY_BASE_URL)
     if answer == "200":
         yield ok(f"The web server at {web.url} is ready.")
         return

@@ -76,9 +76,9 @@ def _doctor(arguments: list[str]) -> int:
 
 def _health(_arguments: list[str]) -> int:
     """Whether the web server at HOST and PORT is ready: for the health check of a container, which loads no more."""
-    from config.launcher.supervise import probe_url
+    from config.launcher.supervise import probe_readiness
 
-    answer = probe_url(programs.WebServer.from_environment(), os.environ.get("GATEWAY_BASE_URL", ""), "/health/ready")
+    answer = probe_readiness(programs.WebServer.from_environment(), os.environ.get("GATEWAY_BASE_URL", ""))
     print(answer)
     return int(answer != "200")
 

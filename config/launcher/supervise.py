@@ -189,7 +189,7 @@ class Supervisor:
             nonlocal answer
             if answer.isdecimal():
                 time.sleep(READINESS_POLL_S)
-            answer = probe_url(self.web, self.ground.environment["GATEWAY_BASE_URL"], "/health/ready")
+            answer = probe_readiness(self.web, self.ground.environment["GATEWAY_BASE_URL"])
             return answer == "200"
 
         def work() -> float | None:
@@ -271,12 +271,12 @@ def check_web_port(web: WebServer) -> None:
         raise LaunchError(f"Cannot listen on {web.address} ({reason}). Set another PORT or HOST.") from error
 
 
-def probe_url(web: WebServer, base_url: str, path: str) -> str:
-    """The status of a GET, as text, or why there is none. Uses the public host name: others may be refused."""
+def probe_readiness(web: WebServer, base_url: str) -> str:
+    """The status of GET /health/ready as text, or why there is none. Other host names may be refused."""
     parts = urlsplit(base_url)
     connection = http.client.HTTPConnection(web.reachable_host, web.port, timeout=5)
     try:
-        connection.request("GET", path, headers={"Host": parts.netloc, "X-Forwarded-Proto": parts.scheme})
+        connection.request("GET", "/health/ready", headers={"Host": parts.netloc, "X-Forwarded-Proto": parts.scheme})
         return str(connection.getresponse().status)
     except (OSError, http.client.HTTPException) as error:
         return str(error) or type(error).__name__

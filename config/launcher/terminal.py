@@ -44,7 +44,7 @@ def print_line(text: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def print_step_done(step: str, started: float, what: str = "") -> None:
+def print_step_done(step: str, started: float, what: str) -> None:
     """Report a finished step: its name, the seconds since `started` (monotonic), and a fact."""
     print_line(f"  ✓ {step:<22}{time.monotonic() - started:5.1f} s   {what}".rstrip())
 

@@ -231,12 +231,6 @@ class AccessScope:
             or (place.channel is not None and place.channel in self.channels)
         )
 
-    def contains(self, other: AccessScope) -> bool:
-        """True if ``other`` lies within this scope; channels of merchants in this scope must be listed by name."""
-        return self.everything or (
-            not other.everything and other.merchants <= self.merchants and other.channels <= self.channels
-        )
-
     def where(self, merchant: str = "merchant", channel: str | None = "channel") -> models.Q:
         """The filter on rows whose lookups to their merchant and channel are these. ``channel`` None: the rows belong
         to a merchant as a whole."""

@@ -11,7 +11,7 @@ from typing import Final
 from django.conf import settings
 
 from gateway.core import clock
-from gateway.models import Channel, Merchant, ThrottleWindow
+from gateway.models import Channel, ThrottleWindow
 from gateway.timers.registry import SWEEP_INTERVAL_S, Timer
 
 SHOPPER_OPERATION: Final = "shopper"
@@ -33,7 +33,7 @@ def resolve_rate_limit(channel: Channel | None, operation: str) -> tuple[int, in
 _WINDOW_RETENTION: Final = timedelta(minutes=10)
 
 
-def _delete_old_windows(_merchant: Merchant | None) -> int:
+def _delete_old_windows() -> int:
     old = (clock.real_now() - _WINDOW_RETENTION).timestamp()
     return ThrottleWindow.objects.extra(where=['"window" * window_s + window_s < %s'], params=[old]).delete()[0]
 

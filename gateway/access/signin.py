@@ -27,7 +27,7 @@ from gateway.core import clock
 from gateway.core.identifiers import row_id
 from gateway.core.secret import Secret
 from gateway.db.statement import execute_sql
-from gateway.models import AuditEntry, FactorSecret, Merchant, SignIn
+from gateway.models import AuditEntry, FactorSecret, SignIn
 from gateway.timers.registry import Timer
 from gateway.vault.sealing import current_vault
 
@@ -210,7 +210,7 @@ def end_sessions(sign_ins: Any, *, by: str) -> int:
     return int(sign_ins.filter(ended_at__isnull=True).update(ended_at=clock.real_now(), ended_by=by[:150]))
 
 
-def delete_expired_sessions(_: Merchant | None) -> int:
+def delete_expired_sessions() -> int:
     """Delete expired rows of browser sessions; visitors of the sign-in page leave some."""
     return int(Session.objects.filter(expire_date__lt=clock.real_now()).delete()[0])
 

@@ -119,7 +119,7 @@ def lend_token(channel: Channel, *, name: str, by: audit_log.Actor, scopes: Sequ
         token.delete()
 
 
-def _delete_left_tokens(_merchant: Merchant | None) -> int:
+def _delete_left_tokens() -> int:
     """Delete lent tokens whose process died."""
     return AccessToken.objects.filter(lent=True, ends_at__lt=clock.real_now()).delete()[0]
 

@@ -18,7 +18,7 @@ from django.db.models import Max
 
 from gateway.access import audit_log, signin
 from gateway.core import clock
-from gateway.models import AuditEntry, Merchant, SignIn
+from gateway.models import AuditEntry, SignIn
 from gateway.timers.registry import Timer
 
 DISABLE: Final = "disable"
@@ -52,7 +52,7 @@ def disabled_at(user: User) -> datetime | None:
     return last.at if last is not None and last.action == DISABLE else None
 
 
-def disable_unused(_: Merchant | None) -> int:
+def disable_unused() -> int:
     """Disable accounts that were not used for the configured number of days; returns how many."""
     if not (days := settings.GATEWAY_UNUSED_ACCOUNT_DAYS):
         return 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final
 from uuid import UUID
 
@@ -36,10 +36,11 @@ from gateway.catalogue.parse import (
     UnknownNamePolicy,
     mask_reported_value,
 )
-from gateway.catalogue.typed_pairs import ParameterPairs, reveal_text, type_secrets
-from gateway.core import clock, identifiers
+from gateway.catalogue.typed_pairs import ParameterPairs, type_secrets
+from gateway.core import identifiers
 from gateway.core.client_address import resolve_client_ip
 from gateway.core.masking import mask_text
+from gateway.core.secret import reveal_text
 from gateway.models import Channel, RequestLog
 from gateway.payments import token_limits
 from gateway.payments.payment_request import RequestTrace
@@ -75,7 +76,8 @@ class ApiView(APIView):  # type: ignore[misc]  # DRF has no type hints
 
     @property
     def allowed_methods(self) -> list[str]:
-        return sorted({*self.endpoints, *(["HEAD"] if "GET" in self.endpoints else [])})
+        found = set(self.endpoints) or {name.upper() for name in self.http_method_names}
+        return sorted(found | {"HEAD"} if "GET" in found else found)
 
     @property
     def default_response_headers(self) -> dict[str, str]:
@@ -96,10 +98,8 @@ class ApiView(APIView):  # type: ignore[misc]  # DRF has no type hints
 
     def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
         self.trace = RequestTrace(
-            request=identifiers.row_id(),
             method=request.method or "",
             path=mask_text(request.path),
-            at=clock.real_now(),
             ip=resolve_client_ip(request),
         )
         return Request(request)  # no parsers and authenticators: bodies and tokens are read by :meth:`admit_request`
@@ -165,16 +165,7 @@ class ApiView(APIView):  # type: ignore[misc]  # DRF has no type hints
     def _admit(self, token: str, entity: UUID | None, endpoint: Endpoint, lookups: Mapping[str, Any]) -> Admission:
         """Check the token and add entity and token to the trace. Raises ApiError."""
         admission = token_admission.admit_token(token, entity, endpoint.scope, ip=self.trace.ip, **lookups)
-        self.trace = RequestTrace(
-            request=self.trace.request,
-            method=self.trace.method,
-            path=self.trace.path,
-            at=self.trace.at,
-            ip=self.trace.ip,
-            started=self.trace.started,
-            entity=admission.entity,
-            token=admission.token,
-        )
+        self.trace = replace(self.trace, entity=admission.entity, token=admission.token)
         return admission
 
     def _throttle(self, admission: Admission, endpoint: Endpoint) -> dict[str, str]:

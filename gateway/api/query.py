@@ -21,7 +21,7 @@ from gateway.catalogue.parse import InvalidParametersError, ParameterError, Para
 from gateway.core import identifiers
 from gateway.core.compact_json import TextTooLongError, encode_object
 from gateway.core.result_codes import PAYMENT_NOT_FOUND_CODE
-from gateway.db.standby import build_as_of_header, read_elsewhere
+from gateway.db.standby import build_as_of_header, find_elsewhere
 from gateway.payments import transaction_query
 from gateway.payments.refusal import RequestRefusedError
 from gateway.payments.responses import build_envelope_fields, render_ignored_parameters
@@ -53,10 +53,7 @@ class QueryView(ApiView):
             return _encode_query(context, parameters, **{self.listed: listed}, **pages)
 
         # The payments are read while they are written.
-        body, as_of = (encode_found(), None) if query.finds_one else read_elsewhere(encode_found)
-        if as_of is not None and body is None:
-            # A standby never answers "not found": it may lack a payment of this moment.
-            body, as_of = encode_found(), None
+        body, as_of = (encode_found(), None) if query.finds_one else find_elsewhere(encode_found)
         context.headers.update(build_as_of_header(as_of))
         if body is None:
             raise RequestRefusedError(PAYMENT_NOT_FOUND_CODE)

@@ -12,7 +12,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from gateway.api.base_view import RequestContext
-from gateway.api.envelope import build_envelope
 from gateway.api.payments import (
     IdempotentPostView,
     PaymentResponder,
@@ -41,7 +40,7 @@ from gateway.payments.refusal import RequestRefusedError
 from gateway.payments.registrations import ChangeRequest
 from gateway.payments.rendering import render_registration, render_registration_change
 from gateway.payments.request_builder import build_condition_facts, build_payment_request
-from gateway.payments.responses import render_ignored_parameters
+from gateway.payments.responses import build_envelope_fields, render_ignored_parameters
 
 
 def _find_registration(context: RequestContext, target: str) -> Registration:
@@ -81,6 +80,13 @@ class RegistrationChangeView(IdempotentPostView):
         return change, responder
 
 
+def build_registration_response(row: Registration, context: RequestContext, parameters: Parameters) -> Response:
+    """The present state of a registration."""
+    body = render_registration(row, resolve_success_code(row.test_mode))
+    more = build_envelope_fields(context.trace.ndc) | render_ignored_parameters(parameters)
+    return Response(body | more, headers=context.headers)
+
+
 class RegistrationView(RegistrationChangeView):
     """GET, POST and DELETE /v1/registrations/{id}."""
 
@@ -93,10 +99,7 @@ class RegistrationView(RegistrationChangeView):
         parameters = self.parse(context, context.admission.channel)
         found = _find_registration(context, target)
         registrations.check_registration_retention(found, clock.merchant_now(found.merchant))
-        body: dict[str, Any] = render_registration(found, resolve_success_code(found.test_mode))
-        shared = build_envelope(body["result"]["code"], context.trace.ndc)
-        body |= {name: shared[name] for name in ("buildNumber", "timestamp", "ndc")}
-        return Response(body | render_ignored_parameters(parameters), headers=context.headers)
+        return build_registration_response(found, context, parameters)
 
     def pay(self, context: RequestContext, target: str, claim: IdempotencyClaim | None) -> HttpResponse:
         facts = build_condition_facts(context.admission.channel, clock.merchant_now(context.admission.merchant))

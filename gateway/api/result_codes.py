@@ -20,10 +20,6 @@ class ResultCodesView(ApiView):
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """No token is required."""
 
-    @property
-    def allowed_methods(self) -> list[str]:
-        return ["GET", "HEAD"]
-
     def get(self, request: Request) -> Response:
         codes = [
             {

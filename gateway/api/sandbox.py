@@ -16,6 +16,7 @@ from rest_framework.response import Response
 from gateway.api.base_view import ApiView, RequestContext
 from gateway.api.envelope import build_envelope
 from gateway.api.payments import build_payment_response
+from gateway.api.registrations import build_registration_response
 from gateway.catalogue.endpoints import (
     ACQUIRER_MESSAGES_ENDPOINT,
     CHANGE_NETWORK_TOKEN_ENDPOINT,
@@ -35,9 +36,7 @@ from gateway.core.result_codes import PAYMENT_NOT_FOUND_CODE
 from gateway.core.secret import Secret
 from gateway.models import AcquirerExchange, MandateMail, Payment
 from gateway.payments import acquirer_message_store, mandate_mails, network_tokens, registrations, shopper_return
-from gateway.payments.record_only_payments import resolve_success_code
 from gateway.payments.refusal import RequestRefusedError
-from gateway.payments.rendering import render_registration
 from gateway.payments.responses import render_ignored_parameters
 from gateway.payments.stored_tokens import get_network_token
 from gateway.wallets import sandbox_tokens as wallets
@@ -156,10 +155,7 @@ class NetworkTokenView(SandboxView):
             expiry_year=str(int(token.expiry_year) + TOKEN_YEARS),
         )
         found.network_token.refresh_from_db()
-        body: dict[str, Any] = render_registration(found, resolve_success_code(found.test_mode))
-        shared = build_envelope(body["result"]["code"], context.trace.ndc)
-        body |= {name: shared[name] for name in ("buildNumber", "timestamp", "ndc")}
-        return Response(body | render_ignored_parameters(parameters), headers=context.headers)
+        return build_registration_response(found, context, parameters)
 
 
 class TransferView(SandboxView):

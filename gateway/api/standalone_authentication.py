@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from gateway.api.base_view import ApiView, RequestContext
-from gateway.api.envelope import build_envelope
 from gateway.api.payments import resolve_request_channel
 from gateway.catalogue.endpoints import READ_AUTHENTICATION_ENDPOINT, STANDALONE_AUTHENTICATION_ENDPOINT, Endpoint
 from gateway.catalogue.parse import Parameters
@@ -18,15 +17,13 @@ from gateway.models import Authentication
 from gateway.payments import standalone_authentication
 from gateway.payments.refusal import CHANNEL_NOT_CONFIGURED_CODE, RequestRefusedError
 from gateway.payments.request_builder import build_condition_facts
-from gateway.payments.responses import render_ignored_parameters
+from gateway.payments.responses import build_envelope_fields, render_ignored_parameters
 
 
 def _build_authentication_response(row: Authentication, context: RequestContext, parameters: Parameters) -> Response:
-    body: dict[str, Any] = standalone_authentication.render_authentication(row) | render_ignored_parameters(parameters)
-    code = standalone_authentication.resolve_authentication_code(row)
-    shared = build_envelope(code, context.trace.ndc)
-    body |= {name: shared[name] for name in ("buildNumber", "timestamp", "ndc")}
-    return Response(body, status=result_codes.http_status(code), headers=context.headers)
+    body = standalone_authentication.render_authentication(row) | render_ignored_parameters(parameters)
+    status = result_codes.http_status(standalone_authentication.resolve_authentication_code(row))
+    return Response(body | build_envelope_fields(context.trace.ndc), status=status, headers=context.headers)
 
 
 class ThreeDSecureView(ApiView):

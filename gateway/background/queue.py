@@ -31,7 +31,7 @@ from gateway.access import audit_log
 from gateway.background.files import AttemptFolder
 from gateway.background.work_notice import mail_work_ended
 from gateway.core import clock
-from gateway.models import BackgroundWork, Merchant
+from gateway.models import BackgroundWork
 from gateway.timers import wakeup
 from gateway.timers.registry import Timer
 
@@ -155,11 +155,8 @@ def find_result_file(row: BackgroundWork) -> Path | None:
 # --- execution ----------------------------------------------------------------------------------------------------
 
 
-def run_background_work(merchant: Merchant | None = None) -> int:
-    """Run pieces of work in turn for MAX_BACKGROUND_RUN_S; returns how many slices were done. Real time only: a
-    merchant's clock has no effect."""
-    if merchant is not None:
-        return 0
+def run_background_work() -> int:
+    """Run pieces of work in turn for MAX_BACKGROUND_RUN_S; returns how many slices were done."""
     ends, count = time.monotonic() + MAX_BACKGROUND_RUN_S, 0
     while True:
         did, had = 0, set[UUID]()

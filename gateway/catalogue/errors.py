@@ -13,7 +13,7 @@ from typing import Final
 from gateway.catalogue.structure import Param
 from gateway.core.card_data_detection import may_contain_card_number
 from gateway.core.masking import mask_pan, mask_text
-from gateway.core.secret import Secret
+from gateway.core.secret import Secret, reveal_text
 
 INVALID_PARAMETER_CODE: Final = "200.300.404"
 MAX_REPORTED_CHARS: Final = 100
@@ -88,7 +88,7 @@ def shorten_reported_value(text: str) -> str:
     return text if len(text) <= MAX_REPORTED_CHARS else text[: MAX_REPORTED_CHARS - 1] + "…"
 
 
-def render_reported_value(param: Param, value: str | Secret, budget: SearchBudget | None = None) -> str:
+def render_reported_value(param: Param, value: str | Secret, budget: SearchBudget | None) -> str:
     """A sent value for an error: secrets and any card numbers masked, shortened."""
     if param.name == "number" and (number := _mask_number(value)):
         return number
@@ -111,5 +111,5 @@ def is_secret_name(name: str) -> bool:
 
 def _mask_number(value: str | Secret) -> str:
     """An account number: its first six and last four digits; '' unless it is digits only."""
-    text = value.reveal() if isinstance(value, Secret) else value
+    text = reveal_text(value)
     return mask_pan(text) if text.isdecimal() and len(text) <= MAX_REPORTED_CHARS else ""

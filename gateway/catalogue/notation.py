@@ -25,12 +25,16 @@ FormatExplanation = Callable[[str], str | None]
 class Format:
     """One format cell.
 
-    ``words``: the spec's notation. ``expects``: the sentence of an error ("must be …"). ``fits``: truthy for a
-    well-formed value. ``explain``: a better sentence for one particular wrong value, or None. ``example`` and
-    ``counterexample``: one value that fits and one that does not. ``values``: the closed list, if there is one.
-    ``empty_is_value``: the spec allows length 0, so an empty value is a value and not an absence (D16); a boolean's is
-    checked, too, and fits none. ``usual``: spellings that clients use → the spec's; a strict channel ignores it.
-    ``taken_too``: a sentence for the docs about values accepted besides ``words``.
+    - ``words``: the spec's notation.
+    - ``expects``: the sentence of an error ("must be …").
+    - ``fits``: truthy for a well-formed value.
+    - ``explain``: a better sentence for one particular wrong value, or None.
+    - ``example`` and ``counterexample``: one value that fits and one that does not.
+    - ``values``: the closed list, if there is one.
+    - ``empty_is_value``: the spec allows length 0, so an empty value is a value and not an absence (D16); a boolean's
+      is checked, too, and fits none.
+    - ``usual``: spellings that clients use → the spec's; a strict channel ignores it.
+    - ``taken_too``: a sentence for the docs about values accepted besides ``words``.
     """
 
     words: str

@@ -44,10 +44,9 @@ from gateway.catalogue.parameters import Parameters
 from gateway.catalogue.rules import ParameterRule, RuleInput
 from gateway.catalogue.structure import Demand, Echo, Structure
 from gateway.catalogue.tolerated_names import TOLERATED_NAMES
-from gateway.catalogue.typed_pairs import reveal_text
 from gateway.core.card_data_detection import contains_card_data, may_contain_card_number
 from gateway.core.masking import mask_text
-from gateway.core.secret import Secret
+from gateway.core.secret import Secret, reveal_text
 from gateway.core.spelling import find_closest_name
 
 __all__ = [
@@ -305,7 +304,7 @@ class _RequestParser:
         if param.secret:
             self._take_secret(name, value if isinstance(value, Secret) else Secret(value), row, indexes)
             return
-        text = value.reveal() if isinstance(value, Secret) else value
+        text = reveal_text(value)
         if param.format.usual is not None and not self._literal:
             text = param.format.usual(text)
         if problem := param.format.problem(text):

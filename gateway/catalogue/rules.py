@@ -126,9 +126,9 @@ def _example_values(*names: str) -> dict[str, str]:
     return dict.fromkeys(names, "x")
 
 
-def requires(name: str, *others: str, text: str = "") -> ParameterRule:
+def requires(name: str, *others: str) -> ParameterRule:
     """When ``name`` is sent, ``others`` must be sent too."""
-    sentence = text or f"is required when {name} is sent"
+    sentence = f"is required when {name} is sent"
 
     def check(sent: RuleInput) -> Iterator[RuleBreach]:
         if name in sent:

@@ -13,7 +13,7 @@ One value, many readers: the parser, the echo, masking, OpenAPI, the docs pages 
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -151,9 +151,9 @@ class Structure:
             rules=tuple(rule for rule in self.rules if not gone & set(rule.names)),
         )
 
-    def plus(self, *rows: StructureRow, rules: Sequence[ParameterRule] = ()) -> Structure:
-        """The table with more rows and rules at its end."""
-        return replace(self, rows=(*self.rows, *map(_build_param, rows)), rules=(*self.rules, *rules))
+    def plus(self, *rows: StructureRow) -> Structure:
+        """The table with more rows at its end."""
+        return replace(self, rows=(*self.rows, *map(_build_param, rows)))
 
     def demanding(self, demand: Demand) -> Structure:
         """The table with its R rows required always, when used, or never: that depends on the endpoint."""

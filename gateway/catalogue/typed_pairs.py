@@ -42,8 +42,3 @@ def type_secrets(pairs: Iterable[tuple[str, str]]) -> ParameterPairs:
 
 def _sounds_secret(name: str) -> bool:
     return is_secret_name(name) and find_parameter(name, _EXACT, _MAPS) is None
-
-
-def reveal_text(value: ParameterValue) -> str:
-    """The text of a value that may be a secret."""
-    return value.reveal() if isinstance(value, Secret) else value

@@ -18,7 +18,7 @@ from gateway.connectors.means import BankAccount, Card, GiftCard, Means, TokenAc
 from gateway.connectors.port import AcquirerRequest
 from gateway.core import result_codes
 from gateway.core.masking import MASK_STARS, mask_iban, mask_pan
-from gateway.core.secret import Secret
+from gateway.core.secret import Secret, reveal_text
 
 INITIAL_REFERENCE: Final = "standingInstruction.initialTransactionId"
 MIGRATED_REFERENCES: Final = tuple(f"recurringMigration.connectorTxId{number}" for number in (1, 2, 3))
@@ -50,7 +50,7 @@ def forwardable_parameters(values: Mapping[str, str | Secret]) -> dict[str, str]
         if row is None or not row[0].param.forwarded or row[0].param.private or row[0].param.echo is Echo.NEVER:
             continue
         if row[0].param.echo is Echo.MASK:
-            found[name] = mask_account_number(value.reveal() if isinstance(value, Secret) else value)
+            found[name] = mask_account_number(reveal_text(value))
         elif isinstance(value, str):
             found[name] = value
     for address in _ADDRESSES:

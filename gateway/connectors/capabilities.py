@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from gateway.catalogue.endpoints import PAYMENT_ENDPOINT
-from gateway.core.secret import Secret
+from gateway.core.secret import Secret, reveal_text
 
 TRANSFER_PARAMETER: Final = "transactionProcessingCode"
 FUNDING_TRANSFER: Final = "FUNDING"
@@ -91,7 +91,7 @@ class SentParameter:
 
     def can_send(self, name: str, value: str | Secret, brand: str, operation: str) -> bool:
         """Whether the parameter is sent in such a payment. ``brand``: of the card, '' if it is not known."""
-        text = value.reveal() if isinstance(value, Secret) else value
+        text = reveal_text(value)
         return (
             self.is_about(name)
             and (not self.values or text in self.values)

@@ -39,13 +39,21 @@ threeDSRequestorChallengeInd: 05 no challenge, risk analysis performed; 07 authe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointOfService:
-    """``merchant_initiated``: the cardholder takes no part. ``stored``: the card is on file; ``stores``: this payment
-    puts it there, or makes an agreement for later ones. ``reason``: standingInstruction.recurringType or type;
-    ``practice``: its industryPractice. ``order``: MO or TO for a mail or telephone order. ``token``: paid with a
-    network token and its cryptogram. ``eci``: of an authentication. ``exemption``: a value of EXEMPTION_BY_FLAG or
-    EXEMPTION_BY_CHALLENGE. ``repeated``: those of REPEATED_PARAMETERS that were sent. ``link``: the id by which
-    Mastercard links what follows the payment to it (AcquirerReply.transaction_link); ``related_link``: of a rebill,
-    that of the payment that it charges again."""
+    """Who initiates a payment, and whether its card is on file.
+
+    - ``merchant_initiated``: the cardholder takes no part.
+    - ``stored``: the card is on file.
+    - ``stores``: this payment puts it there, or makes an agreement for later ones.
+    - ``reason``: standingInstruction.recurringType or type.
+    - ``practice``: its industryPractice.
+    - ``order``: MO or TO for a mail or telephone order.
+    - ``token``: paid with a network token and its cryptogram.
+    - ``eci``: of an authentication.
+    - ``exemption``: a value of EXEMPTION_BY_FLAG or EXEMPTION_BY_CHALLENGE.
+    - ``repeated``: those of REPEATED_PARAMETERS that were sent.
+    - ``link``: the id by which Mastercard links what follows the payment to it (AcquirerReply.transaction_link).
+    - ``related_link``: of a rebill, that of the payment that it charges again.
+    """
 
     merchant_initiated: bool = False
     stored: bool = False

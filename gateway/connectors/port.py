@@ -236,24 +236,28 @@ def _pairs(parameters: tuple[tuple[str, str], ...]) -> list[dict[str, str]]:
 class AcquirerReply:
     """An acquirer's answer.
 
-    ``code``: our result code; ``approved``: the amount granted, None for none. ``details`` become resultDetails
-    (``ExtendedDescription``: the processor's own words, instead of the code's text); ``facts`` are merged into the
-    answer (nested, e.g. merchant.bankAccount). ``redirect``: where the shopper goes while the answer is pending.
-    ``sent`` and ``received``: the masked messages for the stored exchange. ``network_reference``: the card scheme's
-    transaction id, by which later payments of an agreement name this one at any processor
-    (gateway.connectors.acquirer_message.parse_scheme_reference). ``transaction_link``: Mastercard's own id of it, which
-    follow-ups and merchant-initiated payments name beside that (parse_transaction_link).
-
-    ``retryable_elsewhere``: the request was not judged and cannot have been accepted (no connection, no room, the
-    processor is out of order), so payments may fail over to another acquirer. Never set after an unknown outcome.
-    ``not_sent``: in addition, it was not sent because of the request or the account, which says nothing about the
-    acquirer's health. ``pending_until``: merchant's clock; a pending payment waits at least as long (a bank that
-    collects weeks from now). ``valid_for``: how long the acquirer holds an authorization, where it says so.
-    ``reopens_authorization``: of the reversal of a capture, that the acquirer goes on holding what was captured.
-    ``has_own_advice``: of a decline, that the acquirer says in words of its own what to do next, where the network's
-    MerchantAdviceCode may be missing: no other acquirer is asked at once.
-    ``may_stand``: of the void of an approval that came late, that the acquirer says there is nothing left to take back,
-    which does not prove it: nothing more is sent, and a person has to ask.
+    - ``code``: our result code.
+    - ``approved``: the amount granted, None for none.
+    - ``details`` become resultDetails (``ExtendedDescription``: the processor's own words, instead of the code's text).
+    - ``facts`` are merged into the answer (nested, e.g. merchant.bankAccount).
+    - ``redirect``: where the shopper goes while the answer is pending.
+    - ``sent`` and ``received``: the masked messages for the stored exchange.
+    - ``network_reference``: the card scheme's transaction id, by which later payments of an agreement name this one at
+      any processor (gateway.connectors.acquirer_message.parse_scheme_reference).
+    - ``transaction_link``: Mastercard's own id of it, which follow-ups and merchant-initiated payments name beside that
+      (parse_transaction_link).
+    - ``retryable_elsewhere``: the request was not judged and cannot have been accepted (no connection, no room, the
+      processor is out of order), so payments may fail over to another acquirer. Never set after an unknown outcome.
+    - ``not_sent``: in addition, it was not sent because of the request or the account, which says nothing about the
+      acquirer's health.
+    - ``pending_until``: merchant's clock; a pending payment waits at least as long (a bank that collects weeks from
+      now).
+    - ``valid_for``: how long the acquirer holds an authorization, where it says so.
+    - ``reopens_authorization``: of the reversal of a capture, that the acquirer goes on holding what was captured.
+    - ``has_own_advice``: of a decline, that the acquirer says in words of its own what to do next, where the network's
+      MerchantAdviceCode may be missing: no other acquirer is asked at once.
+    - ``may_stand``: of the void of an approval that came late, that the acquirer says there is nothing left to take
+      back, which does not prove it: nothing more is sent, and a person has to ask.
     """
 
     code: str

@@ -98,7 +98,7 @@ def route_payment(test_mode: str, channel: UUID, facts: RoutingFacts) -> Route:
 
 
 def choose_accounts(
-    table: RoutingTable, facts: RoutingFacts, read_figures: Callable[[], AccountFigures] = AccountFigures
+    table: RoutingTable, facts: RoutingFacts, read_figures: Callable[[], AccountFigures]
 ) -> RouteChoice:
     """Rank the accounts that may take a payment, by the channel's rules."""
     return routing_rules.rank_accounts(table, facts, list_acquirers(), read_figures)

@@ -132,11 +132,14 @@ class RoutingTable:
 class RouteChoice:
     """The result of routing.
 
-    ``candidates``: accounts that can take the payment, best first. ``rejected``: the others, as (account, reason).
-    ``draw``: the number from 0 to 1 drawn from the payment's id; None where nothing was drawn. ``missing``: without
-    candidates, the parameters with which the first otherwise suitable account could take the payment. ``unsendable``:
-    without candidates, the parameters that no otherwise suitable account can send. ``max_cascades``: of the rule.
-    ``choice``: by cost or approval rate, where the rule wants one.
+    - ``candidates``: accounts that can take the payment, best first.
+    - ``rejected``: the others, as (account, reason).
+    - ``draw``: the number from 0 to 1 drawn from the payment's id; None where nothing was drawn.
+    - ``missing``: without candidates, the parameters with which the first otherwise suitable account could take the
+      payment.
+    - ``unsendable``: without candidates, the parameters that no otherwise suitable account can send.
+    - ``max_cascades``: of the rule.
+    - ``choice``: by cost or approval rate, where the rule wants one.
     """
 
     candidates: tuple[RoutingCandidate, ...]

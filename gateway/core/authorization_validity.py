@@ -117,7 +117,7 @@ AUTHORIZATION_VALIDITIES: Final = (
 
 
 def find_authorization_validity(
-    brand: str, *, kind: str, merchant_initiated: bool = False, country: str = "", mcc: str = ""
+    brand: str, *, kind: str, merchant_initiated: bool, country: str, mcc: str
 ) -> AuthorizationValidity:
     """The row for a card authorization."""
     code = int(mcc) if mcc.isascii() and mcc.isdecimal() else 0
@@ -154,7 +154,7 @@ def resolve_authorization_validity(
     return timedelta(days=row.days)
 
 
-def compute_authorization_end(at: datetime, validity: timedelta, zone: str = "") -> datetime:
+def compute_authorization_end(at: datetime, validity: timedelta, zone: str) -> datetime:
     """When an authorization approved at ``at`` ends. ``zone``: of an acquirer that counts days by the calendar: the end
     of the last of them there, the day of the approval not counted. Source: docs/decisions/0155."""
     if not zone:

@@ -161,7 +161,7 @@ def detect_brand(digits: str, order: Sequence[str] = (), *, length: int = 0, tak
     request names no brand. ``taken``: the brands that are taken, empty for all; a card of a kind that is not among them
     is one of its scheme, if that is."""
     by_range = detect_brands(digits, length=length)
-    carried = _list_issued_brands(digits, length) or _list_co_badged_brands(by_range)
+    carried = _list_issued_brands(digits, length or len(digits)) or _list_co_badged_brands(by_range)
     found = next((code for code in (*order, *by_range, *carried) if code in carried), None)
     return resolve_listed_brand(found, [taken]) if found is not None else None
 
@@ -181,10 +181,10 @@ def _has_length(card: CardBrand, length: int) -> bool:
     return length < _MIN_CARD_DIGITS or length in card.lengths
 
 
-def detect_carried_brands(digits: str, *, length: int = 0) -> tuple[str, ...]:
+def detect_carried_brands(digits: str) -> tuple[str, ...]:
     """The brands that one card carries. Where a table of BINs says which, those of them that the number fits; else the
     best match of `detect_brands` and those of the others that it may be co-badged with, as the hosted field decides."""
-    return _list_issued_brands(digits, length) or _list_co_badged_brands(detect_brands(digits, length=length))
+    return _list_issued_brands(digits, len(digits)) or _list_co_badged_brands(detect_brands(digits))
 
 
 def _list_issued_brands(digits: str, length: int) -> tuple[str, ...]:
@@ -192,7 +192,7 @@ def _list_issued_brands(digits: str, length: int) -> tuple[str, ...]:
     issuer = find_issuer(digits)
     cards = [CARD_BRANDS[code] for code in issuer.brands] if issuer is not None else []
     fitting = (card for card in cards if _longest_prefix(card.ranges, digits))
-    return tuple(card.code for card in fitting if _has_length(card, length or len(digits)))
+    return tuple(card.code for card in fitting if _has_length(card, length))
 
 
 def _list_co_badged_brands(by_range: Sequence[str]) -> tuple[str, ...]:

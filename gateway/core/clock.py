@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Protocol
 
 
@@ -53,3 +53,14 @@ def merchant_now(merchant: HasClock) -> datetime:
 def format_timestamp(moment: datetime) -> str:
     """``yyyy-MM-dd HH:mm:ss+0000``, the format of API answers. Source: Part B, Payment response (timestamp)."""
     return f"{moment.astimezone(UTC).isoformat(' ', 'seconds')[:19]}+0000"  # strftime takes five times as long
+
+
+def parse_time(text: str | None) -> datetime | None:
+    """A time in the API's notation, yyyy-MM-dd HH:mm:ss in UTC, which the catalogue has checked; None for none."""
+    return datetime.strptime(text, "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC) if text else None
+
+
+def bound_days(first: date, last: date, zone: tzinfo) -> tuple[datetime, datetime]:
+    """When ``first`` begins and when ``last`` ends in ``zone``."""
+    midnight = datetime.min.time()
+    return datetime.combine(first, midnight, zone), datetime.combine(last + timedelta(days=1), midnight, zone)

@@ -1,4 +1,4 @@
-"""Compact JSON, as all responses and stored responses have it."""
+"""Compact JSON, as all responses and stored responses have it, and reading parsed JSON of any shape."""
 
 import io
 import json
@@ -31,6 +31,12 @@ def encode_object(fields: Mapping[str, Any], *, max_bytes: int | None = None) ->
             written.write(encode_json(value))
     written.write(b"}")
     return written.getvalue()
+
+
+def get_json_object(parsed: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """The object under ``name``; an empty one where there is none, or something else."""
+    found = parsed.get(name)
+    return found if isinstance(found, Mapping) else {}
 
 
 def _write_list(written: io.BytesIO, items: Iterator[Any], max_bytes: int | None) -> None:

@@ -87,7 +87,7 @@ def suggest_name(name: str, known: Iterable[str]) -> str:
 # --- single values ----------------------------------------------------------------------------------------------
 
 
-def text_shape(least: int = 1, most: int = 255, pattern: str = "", *, says: str = "") -> DocumentShape:
+def text_shape(least: int, most: int, pattern: str = "", *, says: str = "") -> DocumentShape:
     """A text of limited length, optionally matching a pattern (the whole text) that ``says`` describes."""
     compiled = re.compile(pattern) if pattern else None
     allowed = says or f"a text of {least} to {most} characters"
@@ -164,7 +164,7 @@ def duration_shape(most: timedelta) -> DocumentShape:
     return shape
 
 
-def list_shape(item: DocumentShape, *, least: int = 0, most: int = 1000, distinct: bool = False) -> DocumentShape:
+def list_shape(item: DocumentShape, *, least: int = 0, most: int, distinct: bool = False) -> DocumentShape:
     """A list whose items all have one shape; converted to a tuple."""
 
     def shape(value: Any, path: str, faults: DocumentFaults) -> Any:

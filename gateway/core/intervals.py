@@ -65,9 +65,7 @@ def estimate_dispersion(days: Sequence[tuple[int, int]]) -> float:
     return max(1.0, squares / (len(days) - 1))
 
 
-def compute_fall_chance(
-    now: tuple[int, int], before: tuple[int, int], *, dispersion: float = 1.0, days: int = 0
-) -> float:
+def compute_fall_chance(now: tuple[int, int], before: tuple[int, int], *, dispersion: float, days: int) -> float:
     """The probability that a share falls from ``before`` to ``now`` (or lower) by chance: one-sided test of two shares
     with a pooled variance, widened by ``dispersion``, which was estimated from so many ``days`` (0: known): the tail is
     Student's then. 1.0 where it did not fall or nothing was counted."""

@@ -76,6 +76,11 @@ class Secret(_Hidden):
         return self._text.encode("utf-8", "surrogatepass")
 
 
+def reveal_text(value: str | Secret) -> str:
+    """The text of a value that may be a secret."""
+    return value.reveal() if isinstance(value, Secret) else value
+
+
 @final
 class SecretBytes(_Hidden):
     """Secret bytes: key material."""

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 MAX_NAME_EDITS = 2
 
 
-def find_closest_name(name: str, known: Iterable[str], max_edits: int = MAX_NAME_EDITS) -> str | None:
-    """The known name within ``max_edits`` insertions, deletions, replacements or swaps of neighbours, nearest first."""
-    best, best_edits = None, max_edits + 1
+def find_closest_name(name: str, known: Iterable[str]) -> str | None:
+    """The nearest known name within `MAX_NAME_EDITS` insertions, deletions, replacements or swaps of neighbours."""
+    best, best_edits = None, MAX_NAME_EDITS + 1
     for candidate in known:
         if abs(len(candidate) - len(name)) >= best_edits:
             continue

@@ -144,6 +144,13 @@ def read_elsewhere(find: Callable[[], _Found], *, written: int = 0) -> tuple[_Fo
     return find(), None
 
 
+def find_elsewhere(find: Callable[[], _Found | None]) -> tuple[_Found | None, datetime | None]:
+    """As :func:`read_elsewhere`, for what may be missing: a standby never answers so, as it may lack what was written
+    at this moment."""
+    found, as_of = read_elsewhere(find)
+    return (find(), None) if found is None and as_of is not None else (found, as_of)
+
+
 def get_as_of() -> datetime | None:
     """The time as of which this call reads; None: it reads from the primary."""
     return _as_of.get()

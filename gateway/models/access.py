@@ -22,11 +22,15 @@ def all_scopes() -> list[str]:
 class AccessToken(models.Model):
     """A bearer token. Only its SHA-256 is stored: it has 256 random bits, so a plain hash cannot be reversed.
 
-    ``channel``: None lets it act for every channel of the merchant. ``ends_at``: expiry, or the end of the overlap
-    after a rotation. ``hint``: the last characters, to tell tokens apart in a list. ``approved_at``: until then the
-    API refuses it; ``requested_by``: the user who created it, None for a command. ``max_amount``: of one payment,
-    ``max_day_amount``: of all within 24 hours in one currency, ``operations``: payment types it may make; None and
-    empty: no limit. ``lent``: of one call that this process makes itself; deleted afterwards.
+    - ``channel``: None lets it act for every channel of the merchant.
+    - ``ends_at``: expiry, or the end of the overlap after a rotation.
+    - ``hint``: the last characters, to tell tokens apart in a list.
+    - ``approved_at``: until then the API refuses it.
+    - ``requested_by``: the user who created it, None for a command.
+    - ``max_amount``: of one payment; None: no limit.
+    - ``max_day_amount``: of all payments within 24 hours in one currency; None: no limit.
+    - ``operations``: payment types it may make; empty: all.
+    - ``lent``: of one call that this process makes itself; deleted afterwards.
     """
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)

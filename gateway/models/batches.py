@@ -15,13 +15,16 @@ from gateway.models.entities import Channel, Merchant
 class CaptureBatch(models.Model):
     """One capture batch of one account and currency: decided here first, and sent until the host agrees with its sums.
 
-    ``number``: counts the batches of the acquirer account, and stays however often the batch is sent. ``count`` and
-    ``total``: of the captures that the host has granted, set once its sums were requested. ``round``: how often the
-    captures were uploaded after sums that differed. ``asked``: the sums of this round may have been sent, with
-    ``trace_number`` in DE11.
-    ``answer``: the host's last answer about sums; ``findings``: notes for an operator. ``opened_at``: the
-    merchant's clock; ``due_at`` (None: an operator has to look), ``lease_until``, ``closed_at``: real time.
-    ``tries``: distinguishes one sender from the next; ``failures``: in a row, each with a longer pause.
+    - ``number``: counts the batches of the acquirer account, and stays however often the batch is sent.
+    - ``count`` and ``total``: of the captures that the host has granted, set once its sums were requested.
+    - ``round``: how often the captures were uploaded after sums that differed.
+    - ``asked``: the sums of this round may have been sent, with ``trace_number`` in DE11.
+    - ``answer``: the host's last answer about sums.
+    - ``findings``: notes for an operator.
+    - ``opened_at``: the merchant's clock.
+    - ``due_at`` (None: an operator has to look), ``lease_until``, ``closed_at``: real time.
+    - ``tries``: distinguishes one sender from the next.
+    - ``failures``: in a row, each with a longer pause.
     """
 
     class State(models.TextChoices):
@@ -74,11 +77,15 @@ class CaptureBatch(models.Model):
 class BatchedCapture(models.Model):
     """One capture that is sent to its host by batch.
 
-    ``payment``: the gateway's id of it. ``message_sealed``: the message to send, account included; erased once the
-    capture has ended. ``reference``: the message as later ones refer to it, with what the host added. ``present_at``:
-    when it goes into a batch, by the merchant's clock. ``sends``: how often it was sent in this round; ``uploaded``:
-    the round in which the host took it again. ``code``: the host's DE39, ``answer`` its fields, masked. ``applied``:
-    the result has been applied to the payment, or did not need to be.
+    - ``payment``: the gateway's id of it.
+    - ``message_sealed``: the message to send, account included; erased once the capture has ended.
+    - ``reference``: the message as later ones refer to it, with what the host added.
+    - ``present_at``: when it goes into a batch, by the merchant's clock.
+    - ``sends``: how often it was sent in this round.
+    - ``uploaded``: the round in which the host took it again.
+    - ``code``: the host's DE39.
+    - ``answer``: the fields of the host's answer, masked.
+    - ``applied``: the result has been applied to the payment, or did not need to be.
     """
 
     class State(models.TextChoices):

@@ -146,15 +146,19 @@ def validate_authorization_days(value: Any) -> None:
 class Channel(Entity):
     """One integration of a merchant: what it accepts, and how strictly requests are read.
 
-    ``brands``/``currencies``: empty means all. ``brand_order``: which brand of a co-badged card goes first; brands that
-    it lacks come after. ``limits``: operation → {limit, window_s}, null = unlimited; an operation that is not listed
-    follows ``*``, then the settings' default. ``descriptor``: statement descriptor of payments that are sent without
-    one; empty: the merchant's name (gateway.payments.descriptors).
-    ``authorization_days``: brand → days that an authorization is valid, null = without an end, ``*`` = every other
-    brand; else by gateway.core.authorization_validity. ``reversal_hours``: how long a debit may be reversed;
-    0 = until it is settled. ``exemptions``: which exemptions from strong authentication are asked for, as the section
-    ``exemptions`` of the configuration has them; empty: none (gateway.threeds.exemption_rules). ``network_tokens``:
-    docs/decisions/0126. ``account_updater``: docs/decisions/0135.
+    - ``brands``/``currencies``: empty means all.
+    - ``brand_order``: which brand of a co-badged card goes first; brands that it lacks come after.
+    - ``limits``: operation → {limit, window_s}, null = unlimited; an operation that is not listed follows ``*``, then
+      the settings' default.
+    - ``descriptor``: statement descriptor of payments that are sent without one; empty: the merchant's name
+      (gateway.payments.descriptors).
+    - ``authorization_days``: brand → days that an authorization is valid, null = without an end, ``*`` = every other
+      brand; else by gateway.core.authorization_validity.
+    - ``reversal_hours``: how long a debit may be reversed; 0 = until it is settled.
+    - ``exemptions``: which exemptions from strong authentication are asked for, as the section ``exemptions`` of the
+      configuration has them; empty: none (gateway.threeds.exemption_rules).
+    - ``network_tokens``: docs/decisions/0126.
+    - ``account_updater``: docs/decisions/0135.
     """
 
     class Parameters(models.TextChoices):

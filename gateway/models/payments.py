@@ -33,26 +33,35 @@ class Status(models.TextChoices):
 class Payment(models.Model):
     """One money transaction. Source: Part A, Basic payment; Part B, Payment response.
 
-    ``chain``: the id of the first payment of the chain (its own for a first payment). ``referenced``: the payment a
-    follow-up refers to. ``amount``: requested; ``approved_amount``: granted. ``request``: the accepted parameters as
-    they are echoed, without secrets. ``answer``: fields the answer adds (card facts, resultDetails, AVS, CVV …).
-    ``duplicate_guard``: the merchantTransactionId, where the channel refuses a second payment with the same.
-    ``means``: which means was used (gateway.connectors.means); its account is sealed, and fingerprinted to compare.
-    ``email_key``, ``last4_key``, ``name_keys``: on a first payment, search keys for clerks
-    (gateway.payments.search_keys).
-    ``registration``: the stored means this payment used or made. ``agreement``: the standing instruction whose limits
-    this payment counts towards, also when it was declined. ``acquirer_merchant_id``: as of the AcquirerAccount.
-    ``route``: of a first payment sent to an acquirer, why this one was chosen (gateway.connectors.routing); else null.
-    ``resource_path``: where the merchant fetches the result, when not under /v1/payments.
-    ``practice``: INCREMENTAL_AUTH or REAUTHORIZATION of a PA that follows a PA. ``authorization_kind``: ESTIMATED or
-    FINAL of a PA, also of what raises or renews it. ``expires_at``: of an approved PA or renewal, until when it may be
-    captured; ``expired_at``: of a first PA, when that time was found to have passed. ``returned_at``: of a transfer to
-    a shopper (RF, CD, or an RV that is one at the processor), when it was found to have come back or failed; it moves
-    no money then.
-    ``reopens_authorization``: of an approved reversal of a capture, that the acquirer goes on holding what was
-    captured. ``sequence``: number of the last event.
-    ``follow_ups``: on a first payment, how many follow-ups were begun; each begins by raising it, so that two that read
-    the same chain cannot both begin. Times are the merchant's clock.
+    Times are the merchant's clock.
+
+    - ``chain``: the id of the first payment of the chain (its own for a first payment).
+    - ``referenced``: the payment a follow-up refers to.
+    - ``amount``: requested.
+    - ``approved_amount``: granted.
+    - ``request``: the accepted parameters as they are echoed, without secrets.
+    - ``answer``: fields the answer adds (card facts, resultDetails, AVS, CVV …).
+    - ``duplicate_guard``: the merchantTransactionId, where the channel refuses a second payment with the same.
+    - ``means``: which means was used (gateway.connectors.means); its account is sealed, and fingerprinted to compare.
+    - ``email_key``, ``last4_key``, ``name_keys``: on a first payment, search keys for clerks
+      (gateway.payments.search_keys).
+    - ``registration``: the stored means this payment used or made.
+    - ``agreement``: the standing instruction whose limits this payment counts towards, also when it was declined.
+    - ``acquirer_merchant_id``: as of the AcquirerAccount.
+    - ``route``: of a first payment sent to an acquirer, why this one was chosen (gateway.connectors.routing); else
+      null.
+    - ``resource_path``: where the merchant fetches the result, when not under /v1/payments.
+    - ``practice``: INCREMENTAL_AUTH or REAUTHORIZATION of a PA that follows a PA.
+    - ``authorization_kind``: ESTIMATED or FINAL of a PA, also of what raises or renews it.
+    - ``expires_at``: of an approved PA or renewal, until when it may be captured.
+    - ``expired_at``: of a first PA, when that time was found to have passed.
+    - ``returned_at``: of a transfer to a shopper (RF, CD, or an RV that is one at the processor), when it was found to
+      have come back or failed; it moves no money then.
+    - ``reopens_authorization``: of an approved reversal of a capture, that the acquirer goes on holding what was
+      captured.
+    - ``sequence``: number of the last event.
+    - ``follow_ups``: on a first payment, how many follow-ups were begun; each begins by raising it, so that two that
+      read the same chain cannot both begin.
     """
 
     send_by: Deadline | None = None
@@ -292,10 +301,14 @@ class AuthorizationRelease(models.Model):
     """What is left of an authorization is to be released at the acquirer, after a FINAL follow-up, its expiry or, where
     the acquirer holds both, its renewal.
 
-    ``authorization``: the id of the chain's first payment, in more than one row where several follow-ups were FINAL: an
-    approval must never fail on it. ``due_at``: the database's clock, also a lease; None once it has ended. ``tries``:
-    reversals sent; ``result_code``, ``payment``: of the last one (of cause RENEWAL: the renewal). ``amount``: what it
-    released. ``created_at``: the merchant's clock; ``ended_at``: real time (gateway.payments.authorization_releases).
+    - ``authorization``: the id of the chain's first payment, in more than one row where several follow-ups were FINAL:
+      an approval must never fail on it.
+    - ``due_at``: the database's clock, also a lease; None once it has ended.
+    - ``tries``: reversals sent.
+    - ``result_code``, ``payment``: of the last one (of cause RENEWAL: the renewal).
+    - ``amount``: what it released.
+    - ``created_at``: the merchant's clock.
+    - ``ended_at``: real time (gateway.payments.authorization_releases).
     """
 
     class Cause(models.TextChoices):

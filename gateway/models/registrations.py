@@ -14,15 +14,21 @@ from gateway.models.payments import Payment
 class Registration(models.Model):
     """A means of payment that a merchant may use again. Source: Part B, Tokenization and registration.
 
-    ``means``: the kind (gateway.connectors.means); its account is sealed for this row, and erased with the
-    registration. ``details``: the non-secret data of the means, by structure, as in answers. ``request``: other
-    parameters of a direct registration. ``payment``: the payment that made it (its own id for a direct one).
-    ``sequence`` counts its changes: each expects the number it read. ``retain_until``: past it the registration
-    cannot be used; None keeps it for good. ``merchant_use_blocked_at``: since then merchant-initiated payments with it
-    are declined with ``merchant_use_code``, until its holder makes a new agreement. ``account_update``: the last thing
-    that the account updater said of its card, since the merchant changed it; ``account_updated_at``: when.
-    ``account_update_due_at``: the account updater's files look at the card from then on, which is never later than it
-    is due; None: since it was created. Times are the merchant's clock.
+    Times are the merchant's clock.
+
+    - ``means``: the kind (gateway.connectors.means); its account is sealed for this row, and erased with the
+      registration.
+    - ``details``: the non-secret data of the means, by structure, as in answers.
+    - ``request``: other parameters of a direct registration.
+    - ``payment``: the payment that made it (its own id for a direct one).
+    - ``sequence`` counts its changes: each expects the number it read.
+    - ``retain_until``: past it the registration cannot be used; None keeps it for good.
+    - ``merchant_use_blocked_at``: since then merchant-initiated payments with it are declined with
+      ``merchant_use_code``, until its holder makes a new agreement.
+    - ``account_update``: the last thing that the account updater said of its card, since the merchant changed it.
+    - ``account_updated_at``: when it said so.
+    - ``account_update_due_at``: the account updater's files look at the card from then on, which is never later than it
+      is due; None: since it was created.
     """
 
     class Status(models.TextChoices):
@@ -75,13 +81,18 @@ class Registration(models.Model):
 
 class NetworkToken(models.Model):
     """The network token of a stored card, which the card network gives in place of its number.
+    Source: docs/decisions/0126.
 
-    ``reference``: the token service's id of it, empty until it was given; ``number_sealed``: the token, sealed for this
-    row; None while there is none to pay with. ``last4``: its last digits. ``requestor``: token requestor id, eleven
-    digits. ``due_at``: real time, when the token service is called next, for what ``status`` says is wanted; None when
-    nothing is. ``tries``: calls without an answer since. ``changed_at``: the merchant's clock.
-    ``history``: what the network gave and told, and what we had it delete, oldest first: objects of ``at`` (ISO 8601),
-    ``status``, ``expiry`` (MM/YYYY, or empty). Source: docs/decisions/0126.
+    - ``reference``: the token service's id of it, empty until it was given.
+    - ``number_sealed``: the token, sealed for this row; None while there is none to pay with.
+    - ``last4``: its last digits.
+    - ``requestor``: token requestor id, eleven digits.
+    - ``due_at``: real time, when the token service is called next, for what ``status`` says is wanted; None when
+      nothing is.
+    - ``tries``: calls without an answer since.
+    - ``changed_at``: the merchant's clock.
+    - ``history``: what the network gave and told, and what we had it delete, oldest first: objects of ``at`` (ISO
+      8601), ``status``, ``expiry`` (MM/YYYY, or empty).
     """
 
     class Status(models.TextChoices):
@@ -207,17 +218,22 @@ class Agreement(models.Model):
     """A card-on-file agreement that began with an INITIAL payment; merchant-initiated payments refer to it. Its id is
     that payment's. Source: Part B, Card on file.
 
-    ``reference``: by which the merchant names the agreement: the processor's id of the initial transaction, or the
-    one migrated from another processor. ``network_reference``: the reference sent to processors: the card scheme's
-    own id, or the migrated one unchanged; empty if there is neither. ``agreement_id``: the id by which the
-    merchant may name it instead, or empty. ``transaction_link``: by which Mastercard links its payments: the first
-    one's, or that of the first payment after it where none was told before. ``registration``: the stored means it was
-    made with. ``brand``: of the card that it began with, whose network the references are of. ``expiry``: no
-    authorization after that day.
-    ``frequency``: fewest days between two. ``max_payments``: of authorizations. ``first_at``: when the initial
-    payment took or reserved money (None: it did not, and does not count). ``follow_ups``: how many payments were
-    begun under it; each begins by raising it, so that two that read the same count cannot both begin.
-    ``merchant_use_blocked_at``, ``merchant_use_code``: as of Registration, also where no means are stored.
+    - ``reference``: by which the merchant names the agreement: the processor's id of the initial transaction, or the
+      one migrated from another processor.
+    - ``network_reference``: the reference sent to processors: the card scheme's own id, or the migrated one unchanged;
+      empty if there is neither.
+    - ``agreement_id``: the id by which the merchant may name it instead, or empty.
+    - ``transaction_link``: by which Mastercard links its payments: the first one's, or that of the first payment after
+      it where none was told before.
+    - ``registration``: the stored means it was made with.
+    - ``brand``: of the card that it began with, whose network the references are of.
+    - ``expiry``: no authorization after that day.
+    - ``frequency``: fewest days between two.
+    - ``max_payments``: of authorizations.
+    - ``first_at``: when the initial payment took or reserved money (None: it did not, and does not count).
+    - ``follow_ups``: how many payments were begun under it; each begins by raising it, so that two that read the same
+      count cannot both begin.
+    - ``merchant_use_blocked_at``, ``merchant_use_code``: as of Registration, also where no means are stored.
     """
 
     id = models.UUIDField(primary_key=True, editable=False)

@@ -12,15 +12,19 @@ from gateway.models.entities import Channel, Merchant
 
 
 class SepaMandate(models.Model):
-    """A mandate as a creditor has used it. ``creditor``: the creditor identifier; ``creditor_name``: as it stood in the
-    account's settings when it was last used; ``instrument``: the scheme it was given for. ``named_by_merchant``: the
-    merchant gave its id; else we did, for one payment or (``recurring``) for a stored account. ``first_payment``: the
-    payment whose collection was the first to be filed, so that later ones recur; empty again if the bank rejected that
-    one. ``used_on``: the day of its last collection.
+    """A mandate as a creditor has used it.
 
-    ``state_reason``: why it is not ACTIVE: the bank's external code, or a value of StateReason. ``amendment``: what
-    changed since its last collection, for the next one (gateway.connectors.sepa.mandates). ``address``: of a debtor
-    whose bank is outside the EEA.
+    - ``creditor``: the creditor identifier.
+    - ``creditor_name``: as it stood in the account's settings when it was last used.
+    - ``instrument``: the scheme it was given for.
+    - ``named_by_merchant``: the merchant gave its id; else we did, for one payment or (``recurring``) for a stored
+      account.
+    - ``first_payment``: the payment whose collection was the first to be filed, so that later ones recur; empty again
+      if the bank rejected that one.
+    - ``used_on``: the day of its last collection.
+    - ``state_reason``: why it is not ACTIVE: the bank's external code, or a value of StateReason.
+    - ``amendment``: what changed since its last collection, for the next one (gateway.connectors.sepa.mandates).
+    - ``address``: of a debtor whose bank is outside the EEA.
     """
 
     class State(models.TextChoices):
@@ -65,12 +69,14 @@ class SepaMandate(models.Model):
 
 class BankFile(models.Model):
     """One file to one bank: decided here first, and generated again byte for byte until it is delivered.
+    WRITTEN: it is in the folder under a temporary name; DELIVERED: it was renamed, or the bank took it.
 
-    ``creditor``: the account's settings used in the file, as of when it was decided; ``stamped_at``: the merchant's
-    clock, as in the file. ``sha256``, ``size``: of its bytes, once generated. WRITTEN: it is in the folder under a
-    temporary name; DELIVERED: it was renamed, or the bank took it. ``written_try``: the try whose temporary name that
-    is. ``bank_status``: of the last status report about the whole file. ``due_at``, ``lease_until``, ``removed_at``:
-    real time.
+    - ``creditor``: the account's settings used in the file, as of when it was decided.
+    - ``stamped_at``: the merchant's clock, as in the file.
+    - ``sha256``, ``size``: of its bytes, once generated.
+    - ``written_try``: the try whose temporary name that is.
+    - ``bank_status``: of the last status report about the whole file.
+    - ``due_at``, ``lease_until``, ``removed_at``: real time.
     """
 
     class Kind(models.TextChoices):
@@ -128,19 +134,28 @@ class BankFile(models.Model):
 
 class BankOrder(models.Model):
     """One order to a bank: money to collect under a mandate, to pay out, or to give back by a reversal; or the request
-    to cancel a collection that it has not settled yet, or to recall a transfer.
+    to cancel a collection that it has not settled yet, or to recall a transfer. CONFIRMED is of cancellation requests
+    and recalls alone; a collection is WITHDRAWN then.
 
-    ``payment``: the gateway's id of the message, which is the order's EndToEndId (RvslId of a reversal). A recall has
-    no payment: the id is its own (CxlId). ``original_payment``: for a refund or a cancellation request, the collection
-    it gives back or cancels; for a recall, the transfer. ``recall_reason``: why a transfer is recalled. ``name``,
-    ``iban_sealed``, ``bic``: the other party's. ``text``: what they read. ``due_on``: the bank's day; ``file_at``: when
-    it goes into a file, and ``final_at``: when it counts as booked even though no statement said so; both the
-    merchant's clock. ``sequence``: FRST, RCUR or OOFF, decided with the file; ``batch``: the PmtInfId it is listed
-    under; ``mandate_reference``, ``amendment``: of its mandate, as in the file. CONFIRMED is of cancellation requests
-    and recalls alone; a collection is WITHDRAWN then. ``last``: the mandate is not used again after it. ``notice``: who
-    is notified before its day: mail, webhook, or empty where the merchant does it. ``address``: of a debtor whose bank
-    is outside the EEA. ``reason``: the bank's last one, an ISO 20022 external code. ``undecided_at``: when the bank
-    called it pending in a batch or file that it rejected, so that its silence says nothing; by the message's own time.
+    - ``payment``: the gateway's id of the message, which is the order's EndToEndId (RvslId of a reversal). A recall has
+      no payment: the id is its own (CxlId).
+    - ``original_payment``: for a refund or a cancellation request, the collection it gives back or cancels; for a
+      recall, the transfer.
+    - ``recall_reason``: why a transfer is recalled.
+    - ``name``, ``iban_sealed``, ``bic``: the other party's.
+    - ``text``: what they read.
+    - ``due_on``: the bank's day.
+    - ``file_at``: when it goes into a file, by the merchant's clock.
+    - ``final_at``: when it counts as booked even though no statement said so, by the merchant's clock.
+    - ``sequence``: FRST, RCUR or OOFF, decided with the file.
+    - ``batch``: the PmtInfId it is listed under.
+    - ``mandate_reference``, ``amendment``: of its mandate, as in the file.
+    - ``last``: the mandate is not used again after it.
+    - ``notice``: who is notified before its day: mail, webhook, or empty where the merchant does it.
+    - ``address``: of a debtor whose bank is outside the EEA.
+    - ``reason``: the bank's last one, an ISO 20022 external code.
+    - ``undecided_at``: when the bank called it pending in a batch or file that it rejected, so that its silence says
+      nothing; by the message's own time.
     """
 
     class State(models.TextChoices):

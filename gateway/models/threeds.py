@@ -172,13 +172,19 @@ class Authentication(models.Model):
     """One authentication; its id is the threeDSServerTransID. ``payment``: None for an authentication alone.
     ``attempt``: of the payment's authorization that it is for; 2 after a soft decline (gateway.payments.step_up).
 
-    ``flow``: frictionless, challenge, decoupled or 3ri. ``code``: the result, empty while it is open and where the
-    payment goes on. ``number_sealed``: the card number, sealed for this row until the directory server was asked;
-    ``proof_sealed``: the CAVV or AAV, sealed for this row. ``scenario``: how the simulated bank treats this card.
-    ``ask``: the data of the request to the directory server, without the number. ``messages``: the EMV messages,
-    masked. ``request``: the echo of an authentication alone. ``server_url``: the external 3DS server that has it, empty
-    for the simulated one; ``acs_url``, ``method_url``: pages of the issuer that this server named.
-    ``challenge_indicator``: that of the request, else of the channel. Times are the merchant's clock.
+    Times are the merchant's clock.
+
+    - ``flow``: frictionless, challenge, decoupled or 3ri.
+    - ``code``: the result, empty while it is open and where the payment goes on.
+    - ``number_sealed``: the card number, sealed for this row until the directory server was asked.
+    - ``proof_sealed``: the CAVV or AAV, sealed for this row.
+    - ``scenario``: how the simulated bank treats this card.
+    - ``ask``: the data of the request to the directory server, without the number.
+    - ``messages``: the EMV messages, masked.
+    - ``request``: the echo of an authentication alone.
+    - ``server_url``: the external 3DS server that has it, empty for the simulated one.
+    - ``acs_url``, ``method_url``: pages of the issuer that this server named.
+    - ``challenge_indicator``: that of the request, else of the channel.
     """
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)

@@ -23,15 +23,18 @@ INSPECTOR_URL_PREFIX: Final = "inspector:"
 
 
 class WebhookEndpoint(models.Model):
-    """A webhook address for a merchant's events; ``channel`` None means all of the merchant's channels.
+    """A webhook address for a merchant's events; ``channel`` None means all of the merchant's channels. A
+    merchant's one RETURN endpoint represents the addresses that payments bring themselves (notificationUrl).
 
-    ``secret_sealed``: 64 hex digits, 32 bytes. ``previous_sealed`` is valid as well until ``previous_until`` (real
-    time), where secrets were rotated. ``failures``: failed attempts in a row, 0 after a success; ``failing_since``: the
-    first of them (the merchant's clock). A PAUSED endpoint is probed from time to time, next at ``probe_at`` (the
-    merchant's clock), after ``probes`` that failed. ``reason``: why it is in its state, for people. Without
-    ``probe_at`` it was paused by hand: nothing is sent until a user resumes it. ``untested``: its address or form was
-    changed, and no test message has been answered there since; only such an answer ends that pause.
-    A merchant's one RETURN endpoint represents the addresses that payments bring themselves (notificationUrl).
+    - ``secret_sealed``: 64 hex digits, 32 bytes.
+    - ``previous_sealed`` is valid as well until ``previous_until`` (real time), where secrets were rotated.
+    - ``failures``: failed attempts in a row, 0 after a success.
+    - ``failing_since``: the first of them (the merchant's clock).
+    - ``probe_at``: when a PAUSED endpoint is probed next (the merchant's clock), after ``probes`` that failed. Without
+      it the endpoint was paused by hand: nothing is sent until a user resumes it.
+    - ``reason``: why it is in its state, for people.
+    - ``untested``: its address or form was changed, and no test message has been answered there since; only such an
+      answer ends that pause.
     """
 
     class Mode(models.TextChoices):

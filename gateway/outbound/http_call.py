@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from urllib3.exceptions import HTTPError, ReadTimeoutError, SSLError
 
-from gateway.core.secret import Secret, SecretBytes
+from gateway.core.secret import Secret, SecretBytes, reveal_text
 from gateway.db.sessions import pause_work
 from gateway.outbound.address_guard import AddressUnreachableError, CallTarget, ForbiddenAddressError, parse_target
 from gateway.outbound.connections import ConnectionPool, OutboundConnection
@@ -144,7 +144,7 @@ class _Call:
 
     def _exchange(self, taken: OutboundConnection, target: CallTarget) -> tuple[CallOutcome, bool]:
         """Send and read the answer. Returns it, and whether the connection can be reused."""
-        headers = {"Host": target.authority} | {name: _text(value) for name, value in self.headers.items()}
+        headers = {"Host": target.authority} | {name: reveal_text(value) for name, value in self.headers.items()}
         body: Any = [self.body] if self.body else None
         taken.request(self.method, target.path, body=body, headers=headers, preload_content=False)
         del headers  # the faults of reading have this frame
@@ -170,10 +170,6 @@ def _headers(method: str, headers: Mapping[str, str | Secret], body: SecretBytes
     length = {"Content-Length": str(len(body.reveal()))} if method == "POST" else {}
     found = {"User-Agent": USER_AGENT, "Accept": "*/*", **length, **headers}
     for name, value in found.items():
-        if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(_text(value)):
+        if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(reveal_text(value)):
             raise ValueError(f"the header {name!r} cannot be sent")
     return found
-
-
-def _text(value: str | Secret) -> str:
-    return value.reveal() if isinstance(value, Secret) else value

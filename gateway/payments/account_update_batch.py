@@ -23,7 +23,7 @@ from gateway.connectors.account_updater import AccountUpdater, AccountUpdaterUna
 from gateway.connectors.account_updaters import load_account_updater
 from gateway.core import clock, identifiers
 from gateway.db.statement import execute_sql
-from gateway.models import AccountUpdate, AccountUpdateFile, Channel, Merchant, Registration
+from gateway.models import AccountUpdate, AccountUpdateFile, Channel, Registration
 from gateway.payments.account_updates import (
     CHANGING_ANSWERS,
     apply_card_update,
@@ -114,7 +114,7 @@ UPDATE gateway_registration r SET account_update_due_at = t.look_at FROM (
 """
 
 
-def run_account_updater(_merchant: Merchant | None = None) -> int:
+def run_account_updater() -> int:
     """Send the files that wait, and apply the answers that are there; returns how many files were sent or answered."""
     updater = load_account_updater()
     if updater is None:
@@ -177,7 +177,7 @@ def _postpone(rows: list[tuple[Any, ...]]) -> int:
     return len(execute_sql(_POSTPONE, {"ids": ids, "sequences": sequences, "looks": looks}))
 
 
-def ask_about_due_cards(_merchant: Merchant | None = None) -> int:
+def ask_about_due_cards() -> int:
     """Write the files that ask about the stored cards that are due; returns how many there are."""
     updater = load_account_updater()
     if updater is None:

@@ -75,7 +75,7 @@ def record_acquirer_reported_follow_up(
         channel=None,
         parameters=parameters,
         now=now,
-        trace=RequestTrace(request=identifiers.row_id(), method="ENTER", path=origin, at=clock.real_now()),
+        trace=RequestTrace(method="ENTER", path=origin),
     )
     operation = OPERATIONS[kind]
     for _ in range(MAX_FOLLOW_UP_TRIES):

@@ -24,7 +24,7 @@ from gateway.connectors.acquirer_message import MIGRATED_REFERENCES, parse_schem
 from gateway.core import brands, identifiers
 from gateway.models import Agreement, Channel, Merchant, Payment, Registration, Status
 from gateway.payments.network_brands import resolve_network_brand
-from gateway.payments.refusal import RequestRefusedError
+from gateway.payments.refusal import RequestRefusedError, build_parameter_refusal
 from gateway.payments.stored_answer import read_private_facts
 from gateway.risk.retry_rules import resolve_network
 
@@ -51,8 +51,11 @@ class AgreementUseType(enum.Enum):
 
 
 MERCHANT_INITIATED_USES: Final = (AgreementUseType.MERCHANT_INITIATED, AgreementUseType.INDUSTRY_PRACTICE)
-_ANY_MODE: Final = ("", "REPEATED")
-_ANY_SOURCE: Final = ("", "MIT")
+_USE_BY_PRACTICE: Final = {
+    "RESUBMISSION": AgreementUseType.MERCHANT_INITIATED,  # it counts like the declined one that is tried again
+    "DELAYED_CHARGES": AgreementUseType.INDUSTRY_PRACTICE,
+    "NO_SHOW": AgreementUseType.INDUSTRY_PRACTICE,
+}
 _ON_CHAINS: Final = ("INCREMENTAL_AUTH", "REAUTHORIZATION")
 AGREEMENT_USE_TYPES: Final[Mapping[tuple[str, str, str], AgreementUseType]] = MappingProxyType(
     {
@@ -64,21 +67,11 @@ AGREEMENT_USE_TYPES: Final[Mapping[tuple[str, str, str], AgreementUseType]] = Ma
         ("REPEATED", "CIT", ""): AgreementUseType.CARDHOLDER_INITIATED,
         ("REPEATED", "", ""): AgreementUseType.MERCHANT_INITIATED,
         ("REPEATED", "MIT", ""): AgreementUseType.MERCHANT_INITIATED,
-        # A declined authorization is tried again: it counts like the declined one.
         **{
-            (mode, source, "RESUBMISSION"): AgreementUseType.MERCHANT_INITIATED
-            for mode in _ANY_MODE
-            for source in _ANY_SOURCE
-        },
-        **{
-            (mode, source, "DELAYED_CHARGES"): AgreementUseType.INDUSTRY_PRACTICE
-            for mode in _ANY_MODE
-            for source in _ANY_SOURCE
-        },
-        **{
-            (mode, source, "NO_SHOW"): AgreementUseType.INDUSTRY_PRACTICE
-            for mode in _ANY_MODE
-            for source in _ANY_SOURCE
+            (mode, source, practice): use
+            for practice, use in _USE_BY_PRACTICE.items()
+            for mode in ("", "REPEATED")
+            for source in ("", "MIT")
         },
         # These follow an authorization, by path or referenceUuid: their chain allows them, not an agreement.
         **{
@@ -299,16 +292,19 @@ def _find_named_agreement(parameters: Parameters, channel: Channel) -> Agreement
     if found is None:
         if payment is not None and Payment.objects.filter(pk=payment, channel=channel.pk).exists():
             message = "names a payment that is not an approved INITIAL one"
-            raise RequestRefusedError(
+            raise build_parameter_refusal(
                 NOT_INITIAL_PAYMENT_CODE,
-                [_build_reference_error(INITIAL_TRANSACTION_ID, reference, message, NOT_INITIAL_PAYMENT_CODE)],
+                INITIAL_TRANSACTION_ID,
+                message,
+                value=mask_reported_value(reference),
+                known=True,
             )
         _refuse_unknown_reference(INITIAL_TRANSACTION_ID, reference, channel)
         return None
     if linking is not None and found.agreement_id and linking != found.agreement_id:
         message = "is of another agreement than initialTransactionId"
-        raise RequestRefusedError(
-            UNKNOWN_REFERENCE_CODE, [_build_reference_error(AGREEMENT_ID, linking, message, UNKNOWN_REFERENCE_CODE)]
+        raise build_parameter_refusal(
+            UNKNOWN_REFERENCE_CODE, AGREEMENT_ID, message, value=mask_reported_value(linking), known=True
         )
     return found
 
@@ -318,13 +314,7 @@ def _refuse_unknown_reference(name: str, value: str, channel: Channel) -> None:
     if channel.external_references:
         return
     message = "names no agreement of this entity: make an INITIAL payment first"
-    raise RequestRefusedError(
-        UNKNOWN_REFERENCE_CODE, [_build_reference_error(name, value, message, UNKNOWN_REFERENCE_CODE)]
-    )
-
-
-def _build_reference_error(name: str, value: str, message: str, code: str) -> ParameterError:
-    return ParameterError(name=name, value=mask_reported_value(value), message=message, code=code, known=True)
+    raise build_parameter_refusal(UNKNOWN_REFERENCE_CODE, name, message, value=mask_reported_value(value), known=True)
 
 
 def _find_first_scheme_reference(registration: UUID) -> tuple[dict[str, str], str]:

@@ -23,7 +23,7 @@ from gateway.payments import store
 from gateway.payments.chain_amounts import Chain, has_open_reversal
 from gateway.payments.follow_ups import load_chain_members
 from gateway.payments.operation_table import RELEASED_BY_REVERSAL
-from gateway.timers.registry import Timer
+from gateway.timers.registry import MerchantTimer
 
 MAX_EXPIRIES_PER_TICK: Final = 200
 EXPIRY_RETRY_DELAY: Final = timedelta(hours=1)
@@ -113,7 +113,7 @@ def find_next_expiry(merchant: Merchant) -> datetime | None:
     return found
 
 
-TIMER: Final = Timer(
+TIMER: Final = MerchantTimer(
     name="authorization expiry",
     run=expire_authorizations,
     next_at=find_next_expiry,

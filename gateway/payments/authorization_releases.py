@@ -193,9 +193,7 @@ def _submit_release(chain: Chain) -> Payment | None:
         channel=None,
         parameters=GATEWAY_FOLLOW_UP_PARAMETERS.parse(pairs),
         now=clock.merchant_now(merchant),
-        trace=RequestTrace(
-            request=identifiers.row_id(), method="RELEASE", path="REST", at=clock.real_now(), entity=first.channel_id
-        ),
+        trace=RequestTrace(method="RELEASE", path="REST", entity=first.channel_id),
         operation=RELEASE_OPERATION,
     )
     try:
@@ -205,21 +203,14 @@ def _submit_release(chain: Chain) -> Payment | None:
         return None
 
 
-def _run_releases(merchant: Merchant | None) -> int:
-    """Real time: what is blocked at an issuer does not follow a merchant's clock."""
-    return release_authorizations() if merchant is None else 0
-
-
-def _forget_releases(merchant: Merchant | None) -> int:
-    if merchant is not None:
-        return 0
+def _forget_releases() -> int:
     old = AuthorizationRelease.objects.filter(ended_at__lt=clock.real_now() - RELEASE_RETENTION).order_by("ended_at")
     return AuthorizationRelease.objects.filter(pk__in=old.values("pk")[:MAX_SWEPT_ROWS]).delete()[0]
 
 
 TIMER: Final = Timer(
     name="authorization releases",
-    run=_run_releases,
+    run=release_authorizations,
     about="Reverse what a FINAL capture or reversal left of an authorization, and what has expired.",
     earliest_due="SELECT min(due_at) FROM gateway_authorizationrelease",
 )

@@ -41,12 +41,12 @@ from gateway.payments.chain_amounts import (
     resolve_payment_amount,
 )
 from gateway.payments.follow_ups import load_chain
-from gateway.payments.job_hooks import get_job_hooks
+from gateway.payments.job_hooks import JOB_HOOKS
 from gateway.payments.outcomes import Booked, outcome_from_reply
 from gateway.payments.payment_archive import bring_chain_back
 from gateway.payments.refusal import RequestRefusedError
 from gateway.payments.states import PaymentTransitionError
-from gateway.timers.registry import Timer
+from gateway.timers.registry import MerchantTimer
 
 BANK_ORDER_EVENT_BATCH_SIZE: Final = 200
 """Events read at once; those that cannot be applied do not count towards a run's end."""
@@ -133,7 +133,7 @@ def find_next_bank_order_event(merchant: Merchant) -> datetime | None:
     return clock.merchant_now(merchant) if waiting else None
 
 
-TIMER: Final = Timer(
+TIMER: Final = MerchantTimer(
     name=order_records.BANK_ANSWER_TIMER,
     run=apply_bank_order_events,
     next_at=find_next_bank_order_event,
@@ -175,7 +175,7 @@ def _record_late_booking(event: BankOrderEvent, payment: Payment) -> bool:
     try:
         with transaction.atomic():
             store.complete_payment(payment, Booked(reply=reply, at=now), kind="bank")
-            get_job_hooks().record_late_booking(payment, now)
+            JOB_HOOKS.get().record_late_booking(payment, now)
     except PaymentTransitionError:
         return False  # the payment changed meanwhile: the next round reads it again
     return _mark_applied(event)

@@ -22,7 +22,7 @@ from gateway.payments import store
 from gateway.payments.network_brands import find_network_brand
 from gateway.payments.outcomes import outcome_from_reply
 from gateway.payments.states import PaymentTransitionError
-from gateway.timers.registry import Timer
+from gateway.timers.registry import MerchantTimer
 
 CAPTURE_OUTCOME_BATCH_SIZE: Final = 200
 MAX_CAPTURE_OUTCOME_ROUNDS: Final = 30
@@ -54,7 +54,7 @@ def find_next_capture_outcome(merchant: Merchant) -> datetime | None:
     return clock.merchant_now(merchant) if waiting else None
 
 
-TIMER: Final = Timer(
+TIMER: Final = MerchantTimer(
     name=capture_records.CAPTURE_ANSWER_TIMER,
     run=apply_capture_outcomes,
     next_at=find_next_capture_outcome,

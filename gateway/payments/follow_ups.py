@@ -24,7 +24,6 @@ from gateway.catalogue.endpoints import FOLLOW_UP_ENDPOINT
 from gateway.catalogue.parse import (
     INVALID_PARAMETER_CODE,
     Catalogue,
-    ParameterError,
     Parameters,
     mask_reported_value,
 )
@@ -35,7 +34,7 @@ from gateway.connectors.means import Means
 from gateway.connectors.point_of_service import is_initiated_by_merchant
 from gateway.connectors.port import AcquirerRequest
 from gateway.connectors.routing import CONNECTORS
-from gateway.core import clock, identifiers
+from gateway.core import identifiers
 from gateway.core.money import format_amount
 from gateway.core.result_codes import CONCURRENT_UPDATE_CODE, VAULT_ERROR_CODE
 from gateway.db.statement import WriteStatement, build_new_row
@@ -67,6 +66,7 @@ from gateway.payments.refusal import (
     ACCOUNT_ERASED_CODE,
     TYPE_NOT_OFFERED_CODE,
     RequestRefusedError,
+    build_parameter_refusal,
     build_unsendable_refusal,
 )
 from gateway.payments.reversal_border import is_beyond_reversal
@@ -99,11 +99,14 @@ log = structlog.get_logger(__name__)
 class FollowUpRequest:
     """A follow-up on its way to :func:`process_follow_up`.
 
-    ``payment``: the id the follow-up will have. ``target``: the payment it follows, None for a malformed id.
-    ``channel``: None if the caller acts for the whole merchant. ``operation``: in place of that of the paymentType.
-    ``chain``: of the target, if the caller has just read it by :func:`load_chain`.
-    ``extra_writes``: called with the chain before the follow-up begins; returns what to add to the statement that
-    begins it, or raises."""
+    - ``payment``: the id the follow-up will have.
+    - ``target``: the payment it follows, None for a malformed id.
+    - ``channel``: None if the caller acts for the whole merchant.
+    - ``operation``: in place of that of the paymentType.
+    - ``chain``: of the target, if the caller has just read it by :func:`load_chain`.
+    - ``extra_writes``: called with the chain before the follow-up begins; returns what to add to the statement that
+      begins it, or raises.
+    """
 
     payment: UUID
     target: UUID | None
@@ -214,9 +217,7 @@ def _renew_authorization(request: FollowUpRequest, chain: Chain) -> None:
         channel=None,
         parameters=GATEWAY_FOLLOW_UP_PARAMETERS.parse(pairs),
         now=request.now,
-        trace=RequestTrace(
-            request=identifiers.row_id(), method="RENEW", path="CP", at=clock.real_now(), entity=first.channel_id
-        ),
+        trace=RequestTrace(method="RENEW", path="CP", entity=first.channel_id),
         operation=LATE_REAUTHORIZATION_OPERATION,
     )
     try:
@@ -249,9 +250,8 @@ def _check_reference(request: FollowUpRequest) -> None:
         return
     if identifiers.parse_id(reference) != request.target:
         message = "names another payment than the path does"
-        raise RequestRefusedError(
-            INVALID_PARAMETER_CODE,
-            [ParameterError(name="referenceUuid", value=mask_reported_value(reference), message=message)],
+        raise build_parameter_refusal(
+            INVALID_PARAMETER_CODE, "referenceUuid", message, value=mask_reported_value(reference)
         )
     foreign = [name for name in parameters.names if FOLLOW_UP_ENDPOINT.catalogue.find(name) is None]
     if foreign:
@@ -289,8 +289,9 @@ def _ignore_number_of_captures(parameters: Parameters) -> None:
 def _build_not_found_refusal(operation: PaymentOperation, parameters: Parameters) -> RequestRefusedError:
     """The refusal of an unknown payment: 404 for the id in the path, a validation error for referenceUuid."""
     if reference := parameters.get("referenceUuid"):
-        error = ParameterError(name="referenceUuid", value=reference, message="names no payment of this entity")
-        return RequestRefusedError(INVALID_PARAMETER_CODE, [error])
+        return build_parameter_refusal(
+            INVALID_PARAMETER_CODE, "referenceUuid", "names no payment of this entity", value=reference
+        )
     return RequestRefusedError(operation.unknown, status=404)
 
 

@@ -16,9 +16,8 @@ from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
-from django.core.exceptions import ImproperlyConfigured
-
 from gateway.connectors.port import AcquirerReply
+from gateway.core.hook import Hook
 from gateway.core.money import Money
 from gateway.core.result_codes import AWAITING_SHOPPER_CODE, OUTCOME_UNKNOWN_CODE
 from gateway.models import Payment, Status, Suspension
@@ -197,19 +196,7 @@ def _begin_voiding(payment: Payment, granted: Money, known: PaymentOutcome) -> O
 PartExpiry = Callable[[Payment], bool]
 """Gives a held part back whose time has passed, or lets it wait for the payment of the rest that is being made. Returns
 whether it is given back."""
-_registered: list[PartExpiry] = []
-
-
-def register_part_expiry(expire: PartExpiry) -> None:
-    """Register the function of the package of checkouts, in place of the one registered before."""
-    _registered[:] = [expire]
-
-
-def expire_held_part(payment: Payment) -> bool:
-    """What is registered. Raises ImproperlyConfigured without it: money must not stay held in silence."""
-    if not _registered:
-        raise ImproperlyConfigured("checkout is not among INSTALLED_APPS")
-    return _registered[0](payment)
+PART_EXPIRY: Final[Hook[PartExpiry]] = Hook("checkout")
 
 
 def sum_held(parts: Sequence[Payment]) -> Decimal:

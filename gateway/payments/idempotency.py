@@ -13,14 +13,13 @@ from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from gateway.catalogue.parse import INVALID_PARAMETER_CODE, ParameterError
-from gateway.catalogue.typed_pairs import reveal_text
+from gateway.catalogue.parse import INVALID_PARAMETER_CODE
 from gateway.core.masking import mask_text
 from gateway.core.result_codes import CONCURRENT_UPDATE_CODE
-from gateway.core.secret import Secret
+from gateway.core.secret import Secret, reveal_text
 from gateway.db.statement import DatabaseTime, WriteStatement, execute_sql
 from gateway.models import IdempotencyKey, Payment, Status
-from gateway.payments.refusal import RequestRefusedError
+from gateway.payments.refusal import RequestRefusedError, build_parameter_refusal
 from gateway.payments.responses import RenderedResponse
 from gateway.timers.registry import MAX_SWEPT_ROWS, SWEEP_INTERVAL_S, Timer, interval_sql
 from gateway.vault.sealing import current_vault
@@ -92,9 +91,8 @@ class IdempotencyClaim:
             IdempotencyKey.objects.filter(**self._where, created_at=created_at).delete()
             return None
         if not current_vault().matches(self.body, fingerprint):
-            raise RequestRefusedError(
-                INVALID_PARAMETER_CODE,
-                [ParameterError(name=IDEMPOTENCY_HEADER, value=self.key, message="was used with another body")],
+            raise build_parameter_refusal(
+                INVALID_PARAMETER_CODE, IDEMPOTENCY_HEADER, "was used with another body", value=self.key
             )
         return StoredResponse(status=status or 200, body=answer, payment=payment)
 
@@ -132,7 +130,7 @@ def parse_idempotency_claim(
         return None
     if not _SHAPE.fullmatch(header) or mask_text(header) != header:
         message = "must be 1 to 255 printable ASCII characters without spaces, and no card number"
-        raise RequestRefusedError(INVALID_PARAMETER_CODE, [ParameterError(name=IDEMPOTENCY_HEADER, message=message)])
+        raise build_parameter_refusal(INVALID_PARAMETER_CODE, IDEMPOTENCY_HEADER, message)
     return IdempotencyClaim(
         token=token, method=method, path=path[:_MAX_PATH_CHARS], key=header, body=_build_canonical_body(pairs)
     )
@@ -146,8 +144,9 @@ def _build_canonical_body(pairs: Iterable[tuple[str, str | Secret]]) -> Secret:
 
 def build_in_progress_refusal(key: str) -> RequestRefusedError:
     """The refusal (409) of a key whose first request is still in progress."""
-    error = ParameterError(name=IDEMPOTENCY_HEADER, value=key, message="belongs to a request still being made")
-    return RequestRefusedError(CONCURRENT_UPDATE_CODE, [error], status=409)
+    return build_parameter_refusal(
+        CONCURRENT_UPDATE_CODE, IDEMPOTENCY_HEADER, "belongs to a request still being made", value=key, status=409
+    )
 
 
 def delete_expired_idempotency_keys(*, limit: int) -> int:
@@ -165,7 +164,7 @@ def delete_expired_idempotency_keys(*, limit: int) -> int:
 
 TIMER: Final = Timer(
     name="idempotency keys",
-    run=lambda _: delete_expired_idempotency_keys(limit=MAX_SWEPT_ROWS),
+    run=lambda: delete_expired_idempotency_keys(limit=MAX_SWEPT_ROWS),
     every_s=SWEEP_INTERVAL_S,
     about="Forget keys after 24 hours.",
     earliest_due=f"SELECT min(created_at) + {interval_sql(IDEMPOTENCY_RETENTION)} FROM gateway_idempotencykey",  # noqa: S608 - a constant

@@ -13,10 +13,9 @@ from datetime import datetime
 from typing import Any, Final, Protocol
 from uuid import UUID
 
-from django.core.exceptions import ImproperlyConfigured
-
 from gateway.catalogue.parse import Parameters
 from gateway.connectors.port import AcquirerReply
+from gateway.core.hook import Hook
 from gateway.models import Channel, Payment
 from gateway.payments.record_only_payments import InsertRow
 
@@ -63,16 +62,4 @@ class JobHooks:
     record_late_booking: LateBookingRecord
 
 
-_registered: list[JobHooks] = []
-
-
-def register_job_hooks(hooks: JobHooks) -> None:
-    """Register the functions of the package of subscription jobs, in place of those registered before."""
-    _registered[:] = [hooks]
-
-
-def get_job_hooks() -> JobHooks:
-    """The registered functions. Raises ImproperlyConfigured without any: a job must not be lost in silence."""
-    if not _registered:
-        raise ImproperlyConfigured("gateway.scheduling is not among INSTALLED_APPS")
-    return _registered[0]
+JOB_HOOKS: Final[Hook[JobHooks]] = Hook("gateway.scheduling")

@@ -27,7 +27,7 @@ from gateway.core.local_amounts import format_local_amount
 from gateway.core.mail_address import parse_mail_address
 from gateway.db.statement import execute_sql
 from gateway.models import BankOrder, MandateMail, Merchant, Payment, Registration, SepaMandate, Status
-from gateway.timers.registry import Timer
+from gateway.timers.registry import MerchantTimer
 
 SEPA_DEBIT_BRAND: Final = "DIRECTDEBIT_SEPA"
 COLLECTING_CONNECTOR: Final = "sepa"
@@ -121,7 +121,7 @@ def find_next_mandate_mail(merchant: Merchant) -> datetime | None:
     return found
 
 
-TIMER: Final = Timer(
+TIMER: Final = MerchantTimer(
     name="mandate mails",
     earliest_due="SELECT min(due_at) FROM gateway_mandatemail WHERE state = 'DUE'",
     run=send_due_mandate_mails,

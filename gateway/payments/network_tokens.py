@@ -35,7 +35,7 @@ from gateway.connectors.token_services import load_token_service
 from gateway.core import clock
 from gateway.core.card_number import is_card_expired
 from gateway.core.secret import Secret
-from gateway.models import Merchant, NetworkToken, Payment, PaymentToken, Registration, Status
+from gateway.models import NetworkToken, Payment, PaymentToken, Registration, Status
 from gateway.payments import failover, registrations, store
 from gateway.payments.cascade import CASCADED_TYPES, is_next_attempt_forbidden
 from gateway.payments.outcomes import Declined, PaymentOutcome
@@ -328,7 +328,7 @@ def _list_event_changes(row: NetworkToken, event: TokenEvent, month: str, year: 
     return {}
 
 
-def call_token_service_when_due(_merchant: Merchant | None = None) -> int:
+def call_token_service_when_due() -> int:
     """Provision tokens that are asked for, and delete those whose card is no longer stored; returns how many calls were
     answered."""
     service = load_token_service()

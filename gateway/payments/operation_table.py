@@ -40,19 +40,30 @@ AmountCeiling = Callable[[Chain, Payment], Decimal]
 class PaymentOperation:
     """One payment type. ``follows``: the types it may follow; empty for first payments.
 
-    The columns are result codes of refusals. ``unknown``: no payment with that id (404). ``wrong_type``: the followed
-    payment has another type. ``not_final``: it, or a reversal of it, has no final result yet, or the follow-up would
-    reverse or end an authorization whose increment or renewal has none, or capture one whose renewal has none.
-    ``failed``: it was not approved.
-    ``other_currency``. ``expired``: the authorization's time has passed. ``settled``: the acquirer clears the payment.
-    ``closed``: a FINAL follow-up ended it. ``disputed``: unreversed chargebacks take what it asks
-    for. ``exhausted``: fully captured or reversed. ``exceeded``: above the ceiling, or nothing left.
-    ``second_chargeback``: the chargeback is a second one.
+    Result codes of refusals:
 
-    ``ceiling``: the largest amount it may move (None: no limit). ``takes_remainder``: without an amount it takes
-    all that remains. ``counts_captures``: numberOfCaptures limits it. ``needs_card``: the acquirer needs the card data
-    again. ``raises``: it raises an authorized amount, and so follows none that was said to be final (``wrong_type``).
-    ``test_only``: by API in the test environment only; live answers 700.400.402.
+    - ``unknown``: no payment with that id (404).
+    - ``wrong_type``: the followed payment has another type.
+    - ``not_final``: it, or a reversal of it, has no final result yet, or the follow-up would reverse or end an
+      authorization whose increment or renewal has none, or capture one whose renewal has none.
+    - ``failed``: it was not approved.
+    - ``other_currency``: its currency is another one.
+    - ``expired``: the authorization's time has passed.
+    - ``settled``: the acquirer clears the payment.
+    - ``closed``: a FINAL follow-up ended it.
+    - ``disputed``: unreversed chargebacks take what it asks for.
+    - ``exhausted``: fully captured or reversed.
+    - ``exceeded``: above the ceiling, or nothing left.
+    - ``second_chargeback``: the chargeback is a second one.
+
+    What it moves, and who may ask for it:
+
+    - ``ceiling``: the largest amount it may move (None: no limit).
+    - ``takes_remainder``: without an amount it takes all that remains.
+    - ``counts_captures``: numberOfCaptures limits it.
+    - ``needs_card``: the acquirer needs the card data again.
+    - ``raises``: it raises an authorized amount, and so follows none that was said to be final (``wrong_type``).
+    - ``test_only``: by API in the test environment only; live answers 700.400.402.
     """
 
     code: str

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from django.core.exceptions import ImproperlyConfigured
-
+from gateway.core.hook import Hook
 from gateway.models import Payment
 
 
@@ -25,16 +24,9 @@ class ShownReceipt:
 ReceiptSource = Callable[[Payment], ShownReceipt | None]
 """The receipt of a payment; None if there was none."""
 
-_registered: Final[list[ReceiptSource]] = []
-
-
-def register_receipt_source(source: ReceiptSource) -> None:
-    """Register the function of the package of checkouts, in place of the one registered before."""
-    _registered[:] = [source]
+RECEIPT_SOURCE: Final[Hook[ReceiptSource]] = Hook("checkout")
 
 
 def find_shown_receipt(payment: Payment) -> ShownReceipt | None:
-    """The payment page's receipt of ``payment``. Raises ImproperlyConfigured without a registered function."""
-    if not _registered:
-        raise ImproperlyConfigured("checkout is not among INSTALLED_APPS")
-    return _registered[0](payment)
+    """The payment page's receipt of ``payment``."""
+    return RECEIPT_SOURCE.get()(payment)

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from gateway.catalogue.parse import Parameters
 from gateway.connectors.means import Means
-from gateway.core import identifiers
+from gateway.core import clock, identifiers
 from gateway.core.money import Money
 from gateway.db.statement import WriteStatement
 from gateway.models import Channel, Merchant, Payment
@@ -25,10 +25,10 @@ from gateway.wallets.channel_tokens import WalletTokenUse
 class RequestTrace:
     """The origin of a request, for one RequestLog row. ``at``: real time. ``started``: time.perf_counter()."""
 
-    request: UUID
     method: str
     path: str
-    at: datetime
+    request: UUID = field(default_factory=identifiers.row_id)
+    at: datetime = field(default_factory=lambda: clock.real_now())
     ip: str | None = None
     entity: UUID | None = None
     token: UUID | None = None
@@ -100,15 +100,19 @@ class PartCollection:
 class PaymentRequest:
     """A first payment as process_payment takes it. Follow-ups have gateway.payments.follow_ups.FollowUpRequest.
 
-    ``payment``: the id it will have. ``detected``: the brand was detected from the card number. ``registration``: the
-    stored means used, ``stored``: its public details. ``wallet_token``: the wallet token the means was decrypted from.
-    ``renews_card``: the card's expiry date is not the stored one; an approval stores it.
-    ``agreement_use``: the agreement it is made under. ``resource_path``: where the merchant fetches the result, if not
-    under /v1/payments. ``extra_writes``: adds the caller's rows to the statement that begins the payment; a version
-    check in them that fails means no payment (ConcurrentPaymentUpdateError). ``row_locked``: the caller has locked its
-    own row, so ``extra_writes`` need no version check. ``allow_duplicate``: do not refuse a
-    repeated merchantTransactionId. ``collection``: what becomes of an approval in part; None: as the channel has it
-    for payments outside of forms.
+    - ``payment``: the id it will have.
+    - ``detected``: the brand was detected from the card number.
+    - ``registration``: the stored means used.
+    - ``stored``: its public details.
+    - ``wallet_token``: the wallet token the means was decrypted from.
+    - ``renews_card``: the card's expiry date is not the stored one; an approval stores it.
+    - ``agreement_use``: the agreement it is made under.
+    - ``resource_path``: where the merchant fetches the result, if not under /v1/payments.
+    - ``extra_writes``: adds the caller's rows to the statement that begins the payment; a version check in them that
+      fails means no payment (ConcurrentPaymentUpdateError).
+    - ``row_locked``: the caller has locked its own row, so ``extra_writes`` need no version check.
+    - ``allow_duplicate``: do not refuse a repeated merchantTransactionId.
+    - ``collection``: what becomes of an approval in part; None: as the channel has it for payments outside of forms.
     """
 
     payment: UUID

@@ -44,7 +44,7 @@ from gateway.core import clock, identifiers
 from gateway.core.money import Money
 from gateway.core.result_codes import TIMEOUT_REVERSED_CODE
 from gateway.db.statement import execute_sql
-from gateway.models import AcquirerExchange, Merchant, OpenPayment, Payment, Status
+from gateway.models import AcquirerExchange, OpenPayment, Payment, Status
 from gateway.models.payments import GIVING_TYPES, UNDECIDED
 from gateway.payments import risk_screening, step_up, store
 from gateway.payments.chain_amounts import Chain
@@ -559,14 +559,9 @@ def _build_exchange(kind: str, sent: Mapping[str, Any], received: Mapping[str, A
     )
 
 
-def _run_recovery(merchant: Merchant | None) -> int:
-    """Real time: a merchant's clock has no effect on an acquirer that does not answer."""
-    return recover_due_payments().claimed if merchant is None else 0
-
-
 TIMER: Final = Timer(
     name="recovery",
-    run=_run_recovery,
+    run=lambda: recover_due_payments().claimed,
     about="Ask the acquirer about payments without an answer.",
     earliest_due="SELECT min(recover_at) FROM gateway_openpayment",
 )

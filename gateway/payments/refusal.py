@@ -43,6 +43,14 @@ class RequestRefusedError(Exception):
         self.status = status
 
 
+def build_parameter_refusal(
+    code: str, name: str, message: str, *, value: str | None = None, known: bool = False, status: int = 400
+) -> RequestRefusedError:
+    """The refusal of a request for one parameter (ParameterError)."""
+    error = ParameterError(name=name, message=message, value=value, code=code, known=known)
+    return RequestRefusedError(code, [error], status=status)
+
+
 def build_unsendable_refusal(names: Sequence[str], parameters: Parameters) -> RequestRefusedError:
     """The refusal (600.200.400) of a payment whose parameters ``names`` its acquirers cannot be sent: without them it
     would be another payment. Source: docs/decisions/0070."""
@@ -60,8 +68,7 @@ def check_first_payment_type(payment_type: str, *, stored: bool, name: str = "pa
     offered = CHAIN_START_TYPES if stored else CHAIN_START_TYPES | {REGISTRATION_PAYMENT_TYPE}
     if payment_type not in offered:
         message = f"is not offered here; {', '.join(sorted(offered))} are"
-        error = ParameterError(name=name, value=payment_type, code=TYPE_NOT_OFFERED_CODE, message=message)
-        raise RequestRefusedError(TYPE_NOT_OFFERED_CODE, [error])
+        raise build_parameter_refusal(TYPE_NOT_OFFERED_CODE, name, message, value=payment_type)
 
 
 def resolve_brand(parameters: Parameters, channel: Channel) -> tuple[str, bool]:
@@ -72,26 +79,22 @@ def resolve_brand(parameters: Parameters, channel: Channel) -> tuple[str, bool]:
         number = parameters.secret("card.number")
         brand, detected = detect_brand_of_number(number, channel.accepted_brand_order, channel.brands), True
     if brand is None:
-        raise RequestRefusedError(
-            "200.300.404",
-            [ParameterError(name="paymentBrand", message="is required: no card brand is known for this number")],
+        raise build_parameter_refusal(
+            "200.300.404", "paymentBrand", "is required: no card brand is known for this number"
         )
     check_brand_known(brand)
     for name, kind in ACCOUNT_PARAMETERS:
         if name in parameters and not _can_pay_with(parameters, PAYMENT_BRANDS[brand], kind):
-            raise RequestRefusedError(
-                MEANS_MISMATCH_CODE,
-                [_build_brand_error(brand, f"is not paid with {name}, which was sent", MEANS_MISMATCH_CODE)],
+            raise build_parameter_refusal(
+                MEANS_MISMATCH_CODE, "paymentBrand", f"is not paid with {name}, which was sent", value=brand
             )
     if channel.brands and brand not in channel.brands:
         allowed = ", ".join(channel.brands)
-        raise RequestRefusedError(
+        raise build_parameter_refusal(
             BRAND_NOT_CONFIGURED_CODE,
-            [
-                _build_brand_error(
-                    brand, f"is not set up for this channel, which takes {allowed}", BRAND_NOT_CONFIGURED_CODE
-                )
-            ],
+            "paymentBrand",
+            f"is not set up for this channel, which takes {allowed}",
+            value=brand,
         )
     return brand, detected
 
@@ -103,9 +106,7 @@ def check_brand_known(brand: str, name: str = "paymentBrand") -> None:
     meant = find_closest_name(brand.upper(), PAYMENT_BRANDS)
     hint = f" - did you mean {meant}?" if meant else ", which takes VISA, MASTER, DIRECTDEBIT_SEPA and others"
     message = f"is not a brand of this gateway{hint}"
-    raise RequestRefusedError(
-        UNKNOWN_BRAND_CODE, [ParameterError(name=name, value=brand, message=message, code=UNKNOWN_BRAND_CODE)]
-    )
+    raise build_parameter_refusal(UNKNOWN_BRAND_CODE, name, message, value=brand)
 
 
 def check_brand_takes_type(kind: str, brand: str, name: str = "paymentType") -> None:
@@ -113,8 +114,7 @@ def check_brand_takes_type(kind: str, brand: str, name: str = "paymentType") -> 
     condition of the catalogue."""
     if kind != REGISTRATION_PAYMENT_TYPE and not is_type_supported(brand, kind):
         message = f"does not go with {brand}, which takes {', '.join(list_payment_types(brand))}"
-        error = ParameterError(name=name, value=kind, message=message, code=TYPE_NOT_WITH_METHOD_CODE)
-        raise RequestRefusedError(TYPE_NOT_WITH_METHOD_CODE, [error])
+        raise build_parameter_refusal(TYPE_NOT_WITH_METHOD_CODE, name, message, value=kind)
 
 
 def _can_pay_with(parameters: Parameters, brand: Brand, kind: str) -> bool:
@@ -134,11 +134,4 @@ def check_currency(parameters: Parameters, channel: Channel) -> None:
     currency = parameters.get("currency")
     if currency is not None and channel.currencies and currency not in channel.currencies:
         message = f"is not set up for this channel, which takes {', '.join(channel.currencies)}"
-        raise RequestRefusedError(
-            CHANNEL_NOT_CONFIGURED_CODE,
-            [ParameterError(name="currency", value=currency, message=message, code=CHANNEL_NOT_CONFIGURED_CODE)],
-        )
-
-
-def _build_brand_error(brand: str, message: str, code: str) -> ParameterError:
-    return ParameterError(name="paymentBrand", value=brand, message=message, code=code)
+        raise build_parameter_refusal(CHANNEL_NOT_CONFIGURED_CODE, "currency", message, value=currency)

@@ -11,7 +11,7 @@ from typing import Final
 
 from gateway.core import clock
 from gateway.db.statement import execute_in_batches
-from gateway.models import Merchant, NetworkToken
+from gateway.models import NetworkToken
 from gateway.timers.registry import Timer
 
 ERASURE_DELAY: Final = timedelta(days=1)
@@ -25,7 +25,6 @@ WITH ended AS MATERIALIZED (
     SELECT r.id FROM gateway_registration r JOIN gateway_merchant m ON m.id = r.merchant_id
     WHERE r.retain_until <= %(limit)s + (SELECT greatest(max(clock_offset), interval '0') FROM gateway_merchant)
         AND r.retain_until <= %(limit)s + m.clock_offset AND r.means_sealed IS NOT NULL
-        AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid)
     ORDER BY r.retain_until LIMIT %(most)s FOR UPDATE OF r SKIP LOCKED
 )
 UPDATE gateway_registration r SET means_sealed = NULL FROM ended WHERE r.id = ended.id
@@ -33,10 +32,9 @@ RETURNING r.id
 """
 
 
-def erase_expired_registrations(merchant: Merchant | None = None) -> int:
-    """Erase accounts whose retention has ended, of one merchant or all; returns how many."""
-    whose = merchant.pk if merchant is not None else None
-    values = {"limit": clock.real_now() - ERASURE_DELAY, "merchant": whose}
+def erase_expired_registrations() -> int:
+    """Erase accounts whose retention has ended; returns how many."""
+    values = {"limit": clock.real_now() - ERASURE_DELAY}
     erased = execute_in_batches(_ERASE, values, most=ERASURE_BATCH_SIZE, rounds=MAX_ERASURE_ROUNDS)
     withdraw_unowned_tokens()
     return erased

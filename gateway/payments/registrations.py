@@ -44,7 +44,7 @@ from gateway.payments.nested_values import deep_merge
 from gateway.payments.payment_means import STORABLE_MEANS, find_sent_account, means_from_account
 from gateway.payments.payment_request import IdempotencyContext, RequestTrace
 from gateway.payments.record_only_payments import resolve_success_code
-from gateway.payments.refusal import CHANNEL_NOT_CONFIGURED_CODE, RequestRefusedError
+from gateway.payments.refusal import CHANNEL_NOT_CONFIGURED_CODE, RequestRefusedError, build_parameter_refusal
 from gateway.payments.request_builder import StoredMeans
 from gateway.payments.side_effects import (
     FORGET_ACCOUNT_UPDATE,
@@ -144,9 +144,7 @@ def load_stored_means(
     brand = parameters.get("paymentBrand")
     if brand is not None and brand != registration.brand:
         message = f"is not the brand of this registration, which is {registration.brand}"
-        raise RequestRefusedError(
-            "600.200.800", [ParameterError(name="paymentBrand", value=brand[:32], message=message)]
-        )
+        raise build_parameter_refusal("600.200.800", "paymentBrand", message, value=brand[:32])
     details = deep_merge(registration.details, {"card": dict(renewed)} if renewed else {})
     _resolve_holder(details, parameters)
     values = flatten_body(details) | {
@@ -267,14 +265,7 @@ def _prepare_change_by_hand(
     registration: Registration, endpoint: Endpoint, sent: Mapping[str, str], path: str, ip: str | None
 ) -> tuple[Registration, ChangeRequest]:
     """The registration as it is now, and a change of it that no request of the API asked for."""
-    trace = RequestTrace(
-        request=identifiers.row_id(),
-        method="POST",
-        path=path,
-        at=clock.real_now(),
-        ip=ip,
-        entity=registration.channel_id,
-    )
+    trace = RequestTrace(method="POST", path=path, ip=ip, entity=registration.channel_id)
     channel = registration.channel
     parameters = endpoint.catalogue.parse([("entityId", channel.entity_id), *sent.items()])
     found = find_registration(registration.pk, registration.merchant, channel)
@@ -302,7 +293,7 @@ def update_registration(registration: Registration, change: ChangeRequest) -> Pa
         structure = name.partition(".")[0]
         if structure in STORABLE_MEANS and structure != registration.means:
             message = f"cannot be stored here: the registration holds a {registration.means}"
-            raise RequestRefusedError("200.300.404", [ParameterError(name=name, message=message, known=True)])
+            raise build_parameter_refusal("200.300.404", name, message, known=True)
     echo = {name: value for name, value in parameters.echo().items() if name not in ("paymentBrand", "entityId")}
     sent = echo.pop(registration.means, {})
     sealed, brand = _resolve_new_account(registration, parameters)
@@ -314,10 +305,7 @@ def update_registration(registration: Registration, change: ChangeRequest) -> Pa
     details = deep_merge(stored, {registration.means: sent} if sent else {})
     card = details.get("card", {})
     if is_card_expired(card.get("expiryMonth"), card.get("expiryYear"), change.now) and sent:
-        error = ParameterError(
-            name="card.expiryMonth", message="the card is past its expiry", code=CARD_EXPIRED_CODE, known=True
-        )
-        raise RequestRefusedError(CARD_EXPIRED_CODE, [error])
+        raise build_parameter_refusal(CARD_EXPIRED_CODE, "card.expiryMonth", "the card is past its expiry", known=True)
     changes = {"details": details, "request": deep_merge(registration.request, echo), "brand": brand, **sealed}
     if sealed or any(name in sent for name in RENEWED_FIELDS):
         changes |= FORGET_ACCOUNT_UPDATE
@@ -349,17 +337,14 @@ def _resolve_new_account(registration: Registration, parameters: Parameters) -> 
     if sent is None:
         if brand != registration.brand:
             message = f"can be changed together with the number only; it is {registration.brand}"
-            raise RequestRefusedError(
-                "600.200.800", [ParameterError(name="paymentBrand", value=brand, message=message)]
-            )
+            raise build_parameter_refusal("600.200.800", "paymentBrand", message, value=brand)
         return {}, brand
     if "card.number" in parameters:
         known = CardNumber.of(sent)
         if "paymentBrand" not in parameters and not known.fits(brand):
             brand = known.brand or brand
         if not brands.is_card_brand(brand) or not known.fits(brand):
-            error = ParameterError(name="card.number", message=f"is not a number of {brand}", known=True)
-            raise RequestRefusedError("100.100.700", [error])
+            raise build_parameter_refusal("100.100.700", "card.number", f"is not a number of {brand}", known=True)
     return {"means_sealed": current_vault().seal(sent, registration.id)}, brand
 
 
@@ -427,7 +412,7 @@ def record_registration_change(
     own = {**changes, "updated_at": now, "sequence": before + 1}
     for name, value in own.items():
         setattr(registration, name, value)
-    trace = RequestTrace(request=identifiers.row_id(), method="", path="", at=clock.real_now())
+    trace = RequestTrace(method="", path="")
     parameters = FOLLOW_UP_ENDPOINT.catalogue.parse(
         [("entityId", registration.channel.entity_id), ("paymentType", "RV")]
     )

@@ -28,7 +28,7 @@ from gateway.payments.agreements import (
     resolve_agreement,
     use_agreement,
 )
-from gateway.payments.job_hooks import JOB_PREFIX, get_job_hooks
+from gateway.payments.job_hooks import JOB_HOOKS, JOB_PREFIX
 from gateway.payments.payment_means import means_from_parameters
 from gateway.payments.payment_request import IdempotencyContext, PaymentRequest, RequestTrace
 from gateway.payments.refusal import (
@@ -91,7 +91,7 @@ def build_payment_request(
     check_currency(parameters, channel)
     if any(name.startswith(JOB_PREFIX) for name in parameters.values):
         storable = stored is not None or parameters.get("createRegistration") == "true"
-        get_job_hooks().check_parameters(parameters, channel, now, storable=storable)
+        JOB_HOOKS.get().check_parameters(parameters, channel, now, storable=storable)
     brand, detected = (stored.brand, False) if stored is not None else resolve_brand(parameters, channel)
     check_brand_takes_type(payment_type, brand)
     # What only follow-ups use: FINAL ends a chain, this payment begins one. Only an authorization is captured.

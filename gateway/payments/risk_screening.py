@@ -16,7 +16,7 @@ from uuid import UUID
 from django.conf import settings
 
 from gateway.catalogue.conditions.request_facts import is_merchant_initiated
-from gateway.catalogue.parse import INVALID_PARAMETER_CODE, ParameterError
+from gateway.catalogue.parse import INVALID_PARAMETER_CODE
 from gateway.catalogue.rules import RuleInput
 from gateway.connectors.means import Card, Means, TokenAccount, resolve_means_brand
 from gateway.connectors.port import (
@@ -35,7 +35,7 @@ from gateway.models import Channel, Payment
 from gateway.payments.network_brands import find_network_brand
 from gateway.payments.outcomes import Declined
 from gateway.payments.payment_request import PaymentRequest, RequestOrigin
-from gateway.payments.refusal import CHANNEL_NOT_CONFIGURED_CODE, RequestRefusedError
+from gateway.payments.refusal import CHANNEL_NOT_CONFIGURED_CODE, RequestRefusedError, build_parameter_refusal
 from gateway.payments.side_effects import REGISTRATION_PAYMENT_TYPE
 from gateway.payments.stored_answer import (
     ApprovalPolicy,
@@ -284,10 +284,12 @@ def _is_test_data(card_bin: str, last4: str) -> bool:
 def _build_unknown_set_refusal(key: str, fault: UnknownRuleSetError, *, named: bool) -> RequestRefusedError:
     there = f"there are {', '.join(fault.known)}" if fault.known else "there is none yet"
     if named:
-        error = ParameterError(name="risk.channelId", value=key, message=f"names no rule set of this merchant; {there}")
-        return RequestRefusedError(INVALID_PARAMETER_CODE, [error])
-    error = ParameterError(name="entityId", message=f"is a channel whose rule set is missing or not active; {there}")
-    return RequestRefusedError(CHANNEL_NOT_CONFIGURED_CODE, [error])
+        return build_parameter_refusal(
+            INVALID_PARAMETER_CODE, "risk.channelId", f"names no rule set of this merchant; {there}", value=key
+        )
+    return build_parameter_refusal(
+        CHANNEL_NOT_CONFIGURED_CODE, "entityId", f"is a channel whose rule set is missing or not active; {there}"
+    )
 
 
 def screen_payment(payment: Payment, request: PaymentRequest, plan: ScreeningPlan) -> Declined | None:

@@ -21,7 +21,7 @@ from uuid import UUID
 
 from django.db.models import F, Func, IntegerField, TextField, Value
 
-from gateway.core.secret import Secret
+from gateway.core.secret import Secret, reveal_text
 
 EMAIL_KEY_KIND, LAST4_KEY_KIND, NAME_KEY_KIND = "email", "account", "name"
 ACCOUNT_SUFFIX_CHARS: Final = 4
@@ -45,11 +45,7 @@ def build_email_key(merchant: UUID, email: str) -> int:
 
 def build_last4_key(merchant: UUID, account: str | Secret) -> int:
     """The search key of an account. ``account``: the whole account, or its last four characters."""
-    return _hash_key(
-        merchant,
-        LAST4_KEY_KIND,
-        (account.reveal() if isinstance(account, Secret) else account)[-ACCOUNT_SUFFIX_CHARS:],
-    )
+    return _hash_key(merchant, LAST4_KEY_KIND, reveal_text(account)[-ACCOUNT_SUFFIX_CHARS:])
 
 
 def list_name_words(texts: Iterable[str]) -> list[str]:

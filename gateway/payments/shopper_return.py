@@ -32,7 +32,7 @@ from gateway.core.secret import Secret
 from gateway.db.statement import execute_sql
 from gateway.models import Authentication, AuthenticationStep, Merchant, Payment, Status, Suspension
 from gateway.payments import exempting, risk_screening, shopper_tokens, step_up, store
-from gateway.payments.held_parts import expire_held_part, is_held
+from gateway.payments.held_parts import PART_EXPIRY, is_held
 from gateway.payments.operation_table import is_locally_queued
 from gateway.payments.outcomes import AuthenticationProof, Declined, describe_silence, outcome_from_reply, resolve_event
 from gateway.payments.payment_means import load_payment_means, restore_one_time_secrets, restore_party_accounts
@@ -47,7 +47,7 @@ from gateway.threeds.outcome import (
     AuthenticationPending,
     AuthenticationRejected,
 )
-from gateway.timers.registry import Timer
+from gateway.timers.registry import MerchantTimer
 from gateway.vault.sealing import VaultError, current_vault
 
 SUSPENSION_BATCH_SIZE: Final = 100
@@ -154,7 +154,7 @@ def apply_authentication_outcome(
 
 
 def complete_due_authentications(
-    *, limit: int = SUSPENSION_BATCH_SIZE, now: datetime | None = None, merchant: Merchant | None = None
+    merchant: Merchant | None = None, *, limit: int = SUSPENSION_BATCH_SIZE, now: datetime | None = None
 ) -> int:
     """Complete decoupled authentications whose cardholder has answered, standalone ones past their deadline and those
     of ended payments, of one merchant or all; returns how many were completed."""
@@ -242,7 +242,7 @@ def find_next_suspension_deadline(merchant: Merchant) -> datetime | None:
 
 
 def expire_due_suspensions(
-    *, limit: int = SUSPENSION_BATCH_SIZE, now: datetime | None = None, merchant: Merchant | None = None
+    merchant: Merchant | None = None, *, limit: int = SUSPENSION_BATCH_SIZE, now: datetime | None = None
 ) -> int:
     """End at most ``limit`` payments whose deadline has passed, of one merchant or all; returns how many are final."""
     ended = 0
@@ -268,7 +268,7 @@ def claim_due_suspensions(limit: int, now: datetime, merchant: Merchant | None =
 
 def _expire_payment(payment: Payment, asking: AskingTime) -> bool:
     if payment.suspension.stage == Suspension.Stage.PART:
-        return expire_held_part(payment)
+        return PART_EXPIRY.get()(payment)
     if payment.suspension.stage == Suspension.Stage.AUTHENTICATE:
         # Our own 3-D Secure server is the evidence: it closes an open authentication that never succeeded.
         row = authentications.find_authentication_of_payment(payment.id)
@@ -394,16 +394,16 @@ def build_shopper_return_url(url: str, path: str) -> str:
 
 
 TIMERS: Final = (
-    Timer(
+    MerchantTimer(
         name="shopper deadlines",
-        run=lambda merchant: expire_due_suspensions(merchant=merchant),
+        run=expire_due_suspensions,
         next_at=find_next_suspension_deadline,
         about="End payments whose shopper never came back, as the page they were sent to answers.",
         earliest_due="SELECT min(deadline) FROM gateway_suspension",
     ),
-    Timer(
+    MerchantTimer(
         name="authentications",
-        run=lambda merchant: complete_due_authentications(merchant=merchant),
+        run=complete_due_authentications,
         next_at=authentications.next_authentication_due,
         about="Decoupled 3-D Secure answers, authentications alone that ran out of time, and those of ended payments.",
         earliest_due=authentications.EARLIEST_DUE_AUTHENTICATION,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
@@ -28,7 +28,7 @@ from gateway.connectors.means import Card
 from gateway.connectors.point_of_service import is_initiated_by_merchant
 from gateway.connectors.port import AcquirerReply
 from gateway.connectors.routing import CONNECTORS
-from gateway.core import identifiers
+from gateway.core import clock, identifiers
 from gateway.core.authorization_validity import (
     ESTIMATED_AUTHORIZATION,
     compute_authorization_end,
@@ -50,7 +50,7 @@ from gateway.models import (
 )
 from gateway.payments import mandate_mails
 from gateway.payments.chain_amounts import INCREMENTAL_AUTHORIZATION, REAUTHORIZATION
-from gateway.payments.job_hooks import get_job_hooks
+from gateway.payments.job_hooks import JOB_HOOKS
 from gateway.payments.nested_values import deep_merge
 from gateway.payments.network_brands import find_network_brand
 from gateway.payments.operation_table import RELEASED_BY_REVERSAL
@@ -71,7 +71,6 @@ LOOK_AT_CARD: Final[Mapping[str, Any]] = {"account_update_due_at": None}
 FORGET_ACCOUNT_UPDATE: Final[Mapping[str, Any]] = {"account_update": "", "account_updated_at": None, **LOOK_AT_CARD}
 """Columns of a registration whose card has a new number or date: what the account updater said was of the old one."""
 _AGREEMENT_PAYMENT_TYPES: Final = frozenset({"PA", "DB", REGISTRATION_PAYMENT_TYPE})
-_REQUEST_TIME: Final = "%Y-%m-%d %H:%M:%S"
 
 log = structlog.get_logger(__name__)
 
@@ -138,7 +137,7 @@ def build_completion_effects(
     updates = [one for one in (renewed, _build_linking(payment, reply)) if one is not None]
     if registration is not None and "job" in payment.request:
         agreement = agreed["id"] if agreed is not None else None
-        started = get_job_hooks().start(payment, reply, registration, agreement, at)
+        started = JOB_HOOKS.get().start(payment, reply, registration, agreement, at)
         rows += started.rows
         answer = deep_merge(answer, started.answer)
     if not (changes or rows or answer):
@@ -373,8 +372,7 @@ def _build_agreement(
     expiry, frequency, most = (instruction.get(name) for name in ("expiry", "frequency", "numberOfInstallments"))
     first_at = at if payment.amount > 0 and payment.payment_type != REGISTRATION_PAYMENT_TYPE else None
     if migration:
-        requested = migration.get("requestTimestamp")
-        first_at = datetime.strptime(requested, _REQUEST_TIME).replace(tzinfo=UTC) if requested else first_at
+        first_at = clock.parse_time(migration.get("requestTimestamp")) or first_at
     link = "" if migration else reply.transaction_link
     return {
         "id": payment.id,

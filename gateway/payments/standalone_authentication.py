@@ -10,9 +10,7 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from django.conf import settings
-
-from gateway.catalogue.parse import ParameterError, Parameters
+from gateway.catalogue.parse import Parameters
 from gateway.connectors.acquirer_message import CRYPTOGRAM_PARAMETER
 from gateway.core import result_codes
 from gateway.core.card_number import CardNumber
@@ -22,8 +20,9 @@ from gateway.core.secret import Secret
 from gateway.models import Authentication, AuthenticationStep, Channel, Merchant
 from gateway.payments import shopper_tokens
 from gateway.payments.nested_values import deep_merge
-from gateway.payments.refusal import RequestRefusedError, check_currency, resolve_brand
+from gateway.payments.refusal import RequestRefusedError, build_parameter_refusal, check_currency, resolve_brand
 from gateway.payments.rendering import COLUMN_PARAMETERS, render_issuer
+from gateway.payments.request_builder import resolve_test_mode
 from gateway.payments.shopper_authentication import build_authentication_redirect
 from gateway.threeds import authentications, server
 from gateway.threeds.outcome import AuthenticationPending
@@ -44,15 +43,9 @@ def begin_standalone_authentication(
     brand, detected = resolve_brand(parameters, channel)
     if not channel.three_d_secure:
         message = "belongs to a channel without 3-D Secure"
-        raise RequestRefusedError(
-            THREEDS_NOT_CONFIGURED_CODE,
-            [ParameterError(name="entityId", message=message, code=THREEDS_NOT_CONFIGURED_CODE)],
-        )
+        raise build_parameter_refusal(THREEDS_NOT_CONFIGURED_CODE, "entityId", message)
     if find_threeds_network(brand) is None:
-        error = ParameterError(
-            name="paymentBrand", value=brand, message="has no 3-D Secure", code=NO_THREEDS_NETWORK_CODE
-        )
-        raise RequestRefusedError(NO_THREEDS_NETWORK_CODE, [error])
+        raise build_parameter_refusal(NO_THREEDS_NETWORK_CODE, "paymentBrand", "has no 3-D Secure", value=brand)
     number = parameters.secrets["card.number"]
     known = CardNumber.of(number)
     answer: dict[str, Any] = {"card": {"bin": known.bin6, "last4Digits": known.last4}}
@@ -69,7 +62,7 @@ def begin_standalone_authentication(
             holder=parameters.get("card.holder") or "",
             money=Money.parse(parameters["amount"], parameters["currency"]),
             parameters=parameters.values,
-            test_mode="" if settings.IS_LIVE else parameters.get("testMode") or "INTERNAL",
+            test_mode=resolve_test_mode(parameters),
             now=now,
             request=request,
             return_url=parameters.get("shopperResultUrl") or "",

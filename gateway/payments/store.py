@@ -804,7 +804,7 @@ def _begin_next_attempt(
     *,
     at: datetime,
     duration_ms: int,
-    extra_writes: Callable[[WriteStatement], None] | None = None,
+    extra_writes: Callable[[WriteStatement], None] | None,
 ) -> bool:
     """Write that a payment goes on to its next attempt: ``changes`` of it, ``event`` with the code of ``reply``, the
     exchange that ``reply`` ended, and the times and the number of the next message.

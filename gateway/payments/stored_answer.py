@@ -93,23 +93,30 @@ class ReportedDispute:
 class PrivateFacts:
     """What a payment keeps for itself between its phases.
 
-    ``agreement_references``: parameters of the agreement for the acquirer, sent once the shopper is back and repeated
-    when the payment is reversed. ``approval_policy``: what its approval has to meet; None if no rule set screened it.
-    ``network_reference``: the card scheme's reference of a payment that created a registration, for agreements that are
-    made with the registration later. ``transaction_link``: the id by which Mastercard links what follows the payment.
-    ``refused_code``, ``refused_details``: code and resultDetails of the decline, of
-    an approval that failed the policy and whose void is not confirmed yet. ``whole_amount_only``: an approval for less
-    than the amount is refused like one that fails the policy (``Channel.partial_approvals`` as the payment began).
-    ``attempt``: which authentication it is at, 2 after a soft decline (gateway.payments.step_up); attempts at acquirers
-    are counted by :func:`get_attempt_number`. ``exemption``: the one that its channel's rules asked for
-    (gateway.payments.exempting). ``earlier_decline``: of the attempt before, the payment's result if the present one
-    was not made; None for the first attempt. ``renews_card``: it is paid with a new expiry date of its stored card,
-    which its approval writes into the registration. ``network_token``: a TokenUse, '' where its card has no token
-    (gateway.payments.network_tokens). ``collect_until``: ISO time by the merchant's clock, until when an approval in
-    part is held for the rest; '' where it is not. ``earlier_parts``: ids of the payments that hold the other parts of
-    the amount, of a payment of the rest. ``held_part``: its own approval in part, from when it is held until the whole
-    amount is there; a payment whose part is given back keeps it (gateway.payments.held_parts). ``dispute``: of a
-    chargeback that its processor reported, for its case.
+    - ``agreement_references``: parameters of the agreement for the acquirer, sent once the shopper is back and repeated
+      when the payment is reversed.
+    - ``approval_policy``: what its approval has to meet; None if no rule set screened it.
+    - ``network_reference``: the card scheme's reference of a payment that created a registration, for agreements that
+      are made with the registration later.
+    - ``transaction_link``: the id by which Mastercard links what follows the payment.
+    - ``refused_code``, ``refused_details``: code and resultDetails of the decline, of an approval that failed the
+      policy and whose void is not confirmed yet.
+    - ``whole_amount_only``: an approval for less than the amount is refused like one that fails the policy
+      (``Channel.partial_approvals`` as the payment began).
+    - ``attempt``: which authentication it is at, 2 after a soft decline (gateway.payments.step_up); attempts at
+      acquirers are counted by :func:`get_attempt_number`.
+    - ``exemption``: the one that its channel's rules asked for (gateway.payments.exempting).
+    - ``earlier_decline``: of the attempt before, the payment's result if the present one was not made; None for the
+      first attempt.
+    - ``renews_card``: it is paid with a new expiry date of its stored card, which its approval writes into the
+      registration.
+    - ``network_token``: a TokenUse, '' where its card has no token (gateway.payments.network_tokens).
+    - ``collect_until``: ISO time by the merchant's clock, until when an approval in part is held for the rest; '' where
+      it is not.
+    - ``earlier_parts``: ids of the payments that hold the other parts of the amount, of a payment of the rest.
+    - ``held_part``: its own approval in part, from when it is held until the whole amount is there; a payment whose
+      part is given back keeps it (gateway.payments.held_parts).
+    - ``dispute``: of a chargeback that its processor reported, for its case.
     """
 
     agreement_references: Mapping[str, str] = field(default_factory=dict)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
@@ -118,7 +118,7 @@ def query_from_parameters(parameters: Parameters, merchant: Merchant, channel: C
     """The query of parsed parameters."""
     short_id = parameters.get("shortId")
     page = parameters.get("pageNo")
-    start, end = _parse_time(parameters.get("date.from")), _parse_time(parameters.get("date.to"))
+    start, end = clock.parse_time(parameters.get("date.from")), clock.parse_time(parameters.get("date.to"))
     return TransactionQuery(
         merchant=merchant.pk,
         channel=channel.pk if channel is not None else None,
@@ -331,10 +331,6 @@ def render_queried_registration(registration: Registration) -> dict[str, Any]:
         registration, REGISTRATION_DELETED_CODE if deleted else resolve_success_code(registration.test_mode)
     )
     return body | {"paymentMethod": registration.method, "requestTimestamp": made, "timestamp": made}
-
-
-def _parse_time(text: str | None) -> datetime | None:
-    return None if text is None else datetime.strptime(text, "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
 
 
 def parse_code_list(text: str | None) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from gateway.core.card_number import detect_brand_of_number
 from gateway.core.money import Money
 from gateway.core.secret import Secret
 from gateway.models import Channel
-from gateway.payments.refusal import RequestRefusedError
+from gateway.payments.refusal import RequestRefusedError, build_parameter_refusal
 from gateway.wallets.channel_tokens import WalletTokenUse, open_wallet_token
 from gateway.wallets.keys import WALLET_NAMES
 from gateway.wallets.token import DecryptedToken, WalletTokenRefusedError
@@ -71,8 +71,7 @@ def unwrap_wallet_token(
 
 def build_wallet_refusal(wallet: str, fault: WalletTokenRefusedError) -> RequestRefusedError:
     """The refusal of a wallet token: its parameter and the reason, never its content."""
-    error = ParameterError(name=f"{wallet}.paymentToken", message=str(fault), code=fault.code, known=True)
-    return RequestRefusedError(fault.code, [error])
+    return build_parameter_refusal(fault.code, f"{wallet}.paymentToken", str(fault), known=True)
 
 
 def _build_card_values(token: DecryptedToken, sent: Parameters) -> dict[str, str]:

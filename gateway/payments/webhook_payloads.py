@@ -32,7 +32,7 @@ from gateway.payments.side_effects import REGISTRATION_PAYMENT_TYPE, creates_reg
 from gateway.payments.states import FINAL_STATUSES
 from gateway.risk.evaluation import format_score
 from gateway.timers import due_times, wakeup
-from gateway.timers.registry import Timer
+from gateway.timers.registry import MerchantTimer, Timer
 
 _OF_REGISTRATIONS: Final = frozenset({REGISTRATION_PAYMENT_TYPE, "RR", "TE", "DR"})
 _ACQUIRER_ANSWER_FIELDS: Final = ("avs", "cvv", "resultDetails", "facts", "redirect")
@@ -222,7 +222,7 @@ def _build_return_url(notification: Notification, payment: Payment) -> str:
     return address
 
 
-TIMER: Final = Timer(
+TIMER: Final = MerchantTimer(
     name=wakeup.WEBHOOK_TIMER,
     about="Tell merchants' endpoints what happened, and again those that did not answer.",
     run=partial(delivery.deliver_due_webhooks, build_webhook_payloads),
@@ -235,7 +235,7 @@ TIMER: Final = Timer(
 SWEEP_TIMER: Final = Timer(
     name="webhook sweep",
     about="Forget webhooks that ended long ago.",
-    run=lambda merchant: retention.purge_webhook_deliveries(clock.real_now()) if merchant is None else 0,
+    run=lambda: retention.purge_webhook_deliveries(clock.real_now()),
     every_s=60.0,
     earliest_due=f"""
         SELECT least(

@@ -17,7 +17,7 @@ from django.conf import settings
 from gateway.core import clock
 from gateway.core.identifiers import first_id_at
 from gateway.db.statement import execute_sql
-from gateway.models import AccountErasurePosition, Merchant
+from gateway.models import AccountErasurePosition
 from gateway.timers.registry import Timer
 
 ACCOUNT_ERASURE_BATCH: Final = 2_000
@@ -45,7 +45,7 @@ SELECT (SELECT count(*) FROM old), (SELECT count(*) FROM erased)
 """
 
 
-def erase_old_accounts(_merchant: Merchant | None = None) -> int:
+def erase_old_accounts() -> int:
     """Erase the account numbers of payments past their days; returns how many."""
     limit = first_id_at(clock.real_now() - timedelta(days=settings.GATEWAY_PAYMENT_ACCOUNT_DAYS))
     AccountErasurePosition.objects.get_or_create(pk=1, defaults={"position": UUID(int=0)})

@@ -59,15 +59,15 @@ def is_known_parameter(name: str) -> bool:
     return is_personal_parameter(name) or any(_begins(_INDEX.sub("", name), one) for one in NOT_PERSONAL_PARAMETERS)
 
 
-def remove_personal_values(document: Any, path: str = "") -> Any:
+def remove_personal_values(document: Any) -> Any:
     """``document`` without its personal members. Lists do not count in a path: ``cart.items[0].name`` is
     ``cart.items.name``."""
-    return _select(document, path, personal=False)
+    return _select(document, "", personal=False)
 
 
-def select_personal_values(document: Any, path: str = "") -> Any:
+def select_personal_values(document: Any) -> Any:
     """The personal members of ``document`` alone."""
-    return _select(document, path, personal=True)
+    return _select(document, "", personal=True)
 
 
 def _select(document: Any, path: str, *, personal: bool) -> Any:

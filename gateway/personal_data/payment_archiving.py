@@ -29,7 +29,6 @@ from gateway.models import (
     Agreement,
     ArchivePosition,
     BankOrder,
-    Merchant,
     Payment,
     Registration,
     SepaMandate,
@@ -135,7 +134,7 @@ class ArchiveConflictError(Exception):
     """A chain changed while it was archived; nothing of its batch was."""
 
 
-def archive_old_payments(_merchant: Merchant | None = None) -> int:
+def archive_old_payments() -> int:
     """Archive the payments past GATEWAY_PAYMENT_HOT_DAYS, a bounded number of batches; returns how many."""
     days: int = settings.GATEWAY_PAYMENT_HOT_DAYS
     if not days:

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Final
 
 from gateway.catalogue.endpoints import ENDPOINTS, Endpoint
-from gateway.catalogue.openapi import example_name, is_deprecated, list_endpoint_rules, render_rule
+from gateway.catalogue.openapi import is_deprecated, list_endpoint_rules, render_rule
 from gateway.catalogue.structure import Demand, Echo, Need, Param, Structure
 
 ENDPOINT_BY_NAME: Final = {endpoint.name: endpoint for endpoint in ENDPOINTS}
@@ -23,9 +23,7 @@ class ParamDoc:
     """One parameter. ``anchor``: its name, as error messages link to it."""
 
     anchor: str
-    example_name: str
     need: str
-    letter: str
     allowed: str
     words: str
     example: str
@@ -122,9 +120,7 @@ def _build_param(structure: Structure, row: Param) -> ParamDoc:
         tags.append("not in answers")
     return ParamDoc(
         anchor=full,
-        example_name=example_name(structure, row),
         need=_NEEDS[row.need],
-        letter=row.need.value,
         allowed=_describe_format(row),
         words=row.format.words,
         example=row.format.example,

@@ -11,14 +11,12 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any, Final
 
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotModified, HttpResponseRedirect, JsonResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
-from django.templatetags.static import static
 from django.utils.http import parse_etags, quote_etag
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
@@ -34,6 +32,7 @@ from gateway.portal.client_packages import list_client_packages, list_plug_ins
 from gateway.portal.compression import compress_response
 from gateway.portal.highlight import highlight_json, highlight_sample
 from gateway.portal.openapi_examples import add_answer_examples
+from gateway.portal.page_frame import build_page_frame
 from gateway.portal.sample_code import format_sample, list_sample_languages
 from gateway.portal.samples import API_SAMPLES, SAMPLE_BASE_URL, SAMPLES_BY_ENDPOINT, ApiSample
 from gateway.portal.search import find_request_page, search_docs, wait_for_search_index
@@ -45,7 +44,9 @@ RESOURCE_PATH: Final = re.compile(
 )
 """The resourcePath that a shopper comes back with."""
 SHOWN_ID: Final = re.compile(r"[0-9A-Za-z-]{32,48}")
-_STATIC: Final = Path(__file__).resolve().parents[2] / "static"
+_ASSETS: Final = {
+    "tollhouse_css": "tollhouse.css", "docs_css": "docs.css", "docs_js": "docs.js", "runs_js": "runs.js",
+}  # fmt: skip
 
 
 @require_safe
@@ -359,29 +360,6 @@ def render_docs_page(
 
 
 def _render_page(request: HttpRequest, template: str, **context: Any) -> HttpResponse:
-    build = settings.GATEWAY_BUILD_NUMBER
-    response = render(
-        request,
-        template,
-        {
-            "base_url": settings.GATEWAY_BASE_URL,
-            "environment": settings.GATEWAY_ENVIRONMENT,
-            "live": settings.IS_LIVE,
-            "build": build,
-            "commit": build[:7],
-            "assets": {
-                name.replace(".", "_"): _build_asset_address(name)
-                for name in ("tollhouse.css", "docs.css", "docs.js", "runs.js")
-            },
-            **context,
-        },
-    )
+    response = render(request, template, {**build_page_frame(_ASSETS), **context})
     response["Cache-Control"] = "no-cache"
     return compress_response(request, response)
-
-
-@cache
-def _build_asset_address(name: str) -> str:
-    """A static file's address with a hash of its content, so that a new version is fetched at once."""
-    mark = hashlib.sha256((_STATIC / name).read_bytes()).hexdigest()[:8]
-    return f"{static(name)}?v={mark}"

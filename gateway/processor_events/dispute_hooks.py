@@ -10,17 +10,23 @@ from datetime import datetime
 from typing import Final, Protocol
 from uuid import UUID
 
-from django.core.exceptions import ImproperlyConfigured
-
+from gateway.core.hook import Hook
 from gateway.core.money import Money
 from gateway.models import Payment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedInquiry:
-    """An inquiry (retrieval request) of a processor. ``provider``: the connector; ``reference``: its id there;
-    ``reason``: a chargeback's result code; ``scheme_reason``: the network's code; ``answer_by``: real time until which
-    documents are taken, None where it names none. ``answered``: documents were sent; ``closed``: it has ended."""
+    """An inquiry (retrieval request) of a processor.
+
+    - ``provider``: the connector.
+    - ``reference``: its id there.
+    - ``reason``: a chargeback's result code.
+    - ``scheme_reason``: the network's code.
+    - ``answer_by``: real time until which documents are taken, None where it names none.
+    - ``answered``: documents were sent.
+    - ``closed``: it has ended.
+    """
 
     provider: str
     reference: str
@@ -54,16 +60,4 @@ class DisputeHooks:
     move_case: CaseMove
 
 
-_registered: Final[list[DisputeHooks]] = []
-
-
-def register_dispute_hooks(hooks: DisputeHooks) -> None:
-    """Register the functions of the package of disputes, in place of those registered before."""
-    _registered[:] = [hooks]
-
-
-def get_dispute_hooks() -> DisputeHooks:
-    """The registered functions. Raises ImproperlyConfigured without any: a dispute must not be lost in silence."""
-    if not _registered:
-        raise ImproperlyConfigured("chargebacks is not among INSTALLED_APPS")
-    return _registered[0]
+DISPUTE_HOOKS: Final[Hook[DisputeHooks]] = Hook("chargebacks")

@@ -11,11 +11,12 @@ from typing import Any, Final
 from gateway.connectors.card_api import mapping, result_mapping
 from gateway.connectors.card_api.client import fetch_object
 from gateway.core import clock
+from gateway.core.compact_json import get_json_object
 from gateway.core.money import Money
 from gateway.core.result_codes import CHARGEBACK_WITHOUT_REASON
 from gateway.models import Payment
 from gateway.payments.stored_answer import ReportedDispute
-from gateway.processor_events.dispute_hooks import ReportedInquiry, get_dispute_hooks
+from gateway.processor_events.dispute_hooks import DISPUTE_HOOKS, ReportedInquiry
 from gateway.processor_events.event_outcomes import (
     EventContext,
     EventOutcome,
@@ -88,7 +89,7 @@ def handle_dispute_event(event: EventContext) -> EventOutcome:
         why = f"{ident} was won, and its money is back here; now it is lost: ask the processor where the money is"
         return build_flagged_outcome(why, payment=first.pk)
     if recorded is not None and (is_lost := IS_LOST_BY_STATE.get(status)) is not None:
-        moved = get_dispute_hooks().move_case(recorded, lost=is_lost)
+        moved = DISPUTE_HOOKS.get().move_case(recorded, lost=is_lost)
         why = f"{outcome.why if outcome is not None else 'recorded before'}; {status}"
         return build_done_outcome(why if moved else f"{why}, as its case says", payment=first.pk, recorded=recorded)
     if status != DISPUTE_WON or recorded is None:
@@ -115,7 +116,7 @@ def _record_inquiry(
         answered=status == _INQUIRY_ANSWERED,
         closed=status == _INQUIRY_CLOSED,
     )
-    if why := get_dispute_hooks().record_inquiry(target, inquiry):
+    if why := DISPUTE_HOOKS.get().record_inquiry(target, inquiry):
         return build_flagged_outcome(f"{ident}, an inquiry: {why}", payment=target.pk)
     return build_done_outcome(f"an inquiry ({status}): no money was taken", payment=target.pk)
 
@@ -125,17 +126,12 @@ def _read_dispute(dispute: Mapping[str, Any], now: datetime) -> ReportedDispute:
     The processor's time is the one that counts: it is shorter than the network's. Source: the processor's public
     reference, Dispute, evidence_details.due_by (0: no answer is possible) and
     payment_method_details.card.network_reason_code."""
-    due: Any = _read_member(dispute, "evidence_details").get("due_by")
+    due: Any = get_json_object(dispute, "evidence_details").get("due_by")
     furthest = MAX_ANSWER_TIME.total_seconds()
     is_time = type(due) is int and due > 0 and now.timestamp() - furthest < due < now.timestamp() + furthest
-    card = _read_member(_read_member(dispute, "payment_method_details"), "card")
+    card = get_json_object(get_json_object(dispute, "payment_method_details"), "card")
     code = str(card.get("network_reason_code") or "")
     return ReportedDispute(
         answer_by=datetime.fromtimestamp(due, UTC).isoformat() if is_time else "",
         scheme_reason=code if _NETWORK_REASON.fullmatch(code) else "",
     )
-
-
-def _read_member(resource: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = resource.get(name)
-    return found if isinstance(found, dict) else {}

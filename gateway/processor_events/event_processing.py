@@ -20,7 +20,7 @@ from gateway.connectors.card_api.connector import CARD_API
 from gateway.connectors.port import OutcomeUnknownError
 from gateway.core import clock
 from gateway.db.statement import execute_sql
-from gateway.models import Merchant, ProcessorEvent
+from gateway.models import ProcessorEvent
 from gateway.processor_events import disputes, intents, refunds
 from gateway.processor_events.event_outcomes import (
     ChainStillOpenError,
@@ -64,11 +64,10 @@ FROM due WHERE e.id = due.id RETURNING e.id
 """
 
 
-def process_due_events(merchant: Merchant | None = None) -> int:
-    """Process due events for at most MAX_EVENT_TICK_S; returns how many. Real time only: nothing is due by a
-    merchant's test clock."""
+def process_due_events() -> int:
+    """Process due events for at most MAX_EVENT_TICK_S; returns how many."""
     began, done = monotonic(), 0
-    while merchant is None and monotonic() - began < MAX_EVENT_TICK_S:
+    while monotonic() - began < MAX_EVENT_TICK_S:
         claimed = execute_sql(_CLAIM, {"lease": timedelta(seconds=6 * settings.GATEWAY_ACQUIRER_TIMEOUT_S + 5)})
         if not claimed:
             break
@@ -121,10 +120,8 @@ def _finish_event(row: ProcessorEvent, outcome: EventOutcome, now: datetime) -> 
     )
 
 
-def delete_old_processor_events(merchant: Merchant | None = None) -> int:
+def delete_old_processor_events() -> int:
     """Delete processed and ignored events older than PROCESSOR_EVENT_RETENTION; returns how many."""
-    if merchant is not None:
-        return 0
     ended = (ProcessorEvent.State.DONE, ProcessorEvent.State.IGNORED)
     old = ProcessorEvent.objects.filter(state__in=ended, done_at__lt=clock.real_now() - PROCESSOR_EVENT_RETENTION)
     ids = list(old.order_by("done_at").values_list("pk", flat=True)[:_BATCH])

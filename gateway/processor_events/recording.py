@@ -125,7 +125,7 @@ def record_processor_follow_up(
     chain: Chain,
     reference: str,
     code: str = "",
-    ident: str = "",
+    ident: str,
     dispute: ReportedDispute | None = None,
 ) -> EventOutcome:
     """Record a follow-up of type ``kind`` on ``target``, once for ``reference``. ``code``: a chargeback's reason;

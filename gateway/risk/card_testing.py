@@ -25,7 +25,7 @@ from gateway.core import clock, result_codes
 from gateway.core import document as d
 from gateway.core.result_codes import ResultFamily
 from gateway.db.statement import WriteStatement
-from gateway.models import CardTestingCount, Merchant
+from gateway.models import CardTestingCount
 from gateway.models.entities import CARD_TESTING_SETTINGS
 from gateway.risk.evaluation import RiskOutcome, RiskReason, RiskVerdict
 from gateway.risk.fields import parse_ip_address
@@ -203,7 +203,7 @@ def resolve_shopper_network(address: str) -> str:
 _COUNT_RETENTION: Final = timedelta(hours=2)
 
 
-def _delete_old_counts(_merchant: Merchant | None) -> int:
+def _delete_old_counts() -> int:
     return CardTestingCount.objects.filter(at__lt=clock.real_now() - _COUNT_RETENTION).delete()[0]
 
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from decimal import Decimal
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from types import MappingProxyType
 from typing import Final
 
-from gateway.core import brands
+from gateway.core import brands, clock
 from gateway.core.money import Money
 
 _PARAMETER: Final = re.compile(r"risk\.parameters\[([A-Za-z0-9._]{3,64})\]")
@@ -224,7 +224,7 @@ def build_risk_subject(
     risk_amount = parameters.get("risk.amount")
     return RiskSubject(
         money=Money(Decimal(risk_amount), money.currency) if risk_amount else money,
-        at=_parse_time(parameters.get("risk.orderTimestamp")) or now,
+        at=clock.parse_time(parameters.get("risk.orderTimestamp")) or now,
         values=MappingProxyType(values),
     )
 
@@ -272,10 +272,6 @@ def _normalize_network(value: str) -> str | None:
     if network.num_addresses == 1:
         return str(parse_ip_address(str(network.network_address)))
     return str(network)
-
-
-def _parse_time(text: str | None) -> datetime | None:
-    return datetime.strptime(text, "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC) if text else None
 
 
 def _deduplicate(values: Iterable[str]) -> tuple[str, ...]:

@@ -260,7 +260,7 @@ DELETE FROM gateway_exemptioncount c USING old WHERE c.merchant_id = old.merchan
 """
 
 
-def _delete_old_observations(_merchant: Merchant | None) -> int:
+def _delete_old_observations() -> int:
     """Ids are in time order, so only the oldest are looked at."""
     oldest = list(RiskObservation.objects.order_by("id").values_list("pk", flat=True)[:MAX_SWEPT_ROWS])
     observed = RiskObservation.objects.filter(pk__in=oldest, at__lt=clock.real_now() - MAX_VELOCITY_WINDOW).delete()[0]

@@ -126,13 +126,7 @@ def _build_run_parameters(
 
 def build_job_trace(job: Job) -> RequestTrace:
     """The trace of a run, which has no HTTP request: the request log shows method JOB and the job's path."""
-    return RequestTrace(
-        request=identifiers.row_id(),
-        method="JOB",
-        path=f"/v1/schedules/{job.id.hex}",
-        at=clock.real_now(),
-        entity=job.channel_id,
-    )
+    return RequestTrace(method="JOB", path=f"/v1/schedules/{job.id.hex}", entity=job.channel_id)
 
 
 # --- a run --------------------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ from gateway.models import Merchant
 from gateway.payments import store
 from gateway.scheduling import job_runs
 from gateway.scheduling.models import Job, JobRun
-from gateway.timers.registry import Timer
+from gateway.timers.registry import MerchantTimer
 
 JOB_CLAIM_SIZE: Final = 20
 """Rows per claim of one merchant's; each is one payment, and the lease covers all of them."""
@@ -98,7 +98,7 @@ def claim_due_jobs(
     return sorted(rows, key=lambda row: row[1])
 
 
-def run_due_jobs(merchant: Merchant | None) -> int:
+def run_due_jobs(merchant: Merchant | None = None) -> int:
     """Make due runs, retry declined ones, and recheck those without a result; returns how many were processed."""
     return _run_claimed(Job, merchant, job_runs.run_job) + _run_claimed(JobRun, merchant, _continue_run)
 
@@ -179,7 +179,7 @@ def find_next_job_time(merchant: Merchant) -> datetime | None:
 
 
 TIMERS: Final = (
-    Timer(name="jobs", run=run_due_jobs, next_at=find_next_job_time, at_once=MAX_PARALLEL_JOB_TICKS,
+    MerchantTimer(name="jobs", run=run_due_jobs, next_at=find_next_job_time, at_once=MAX_PARALLEL_JOB_TICKS,
           about="Make the payments of subscription jobs, and try declined ones again.",
           earliest_due="SELECT least((SELECT min(next_at) FROM scheduling_job), "
                        "(SELECT min(next_at) FROM scheduling_jobrun))"),

@@ -8,9 +8,9 @@ from decimal import Decimal
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from gateway.catalogue.parse import INVALID_PARAMETER_CODE, ParameterError, Parameters
+from gateway.catalogue.parse import INVALID_PARAMETER_CODE, Parameters
 from gateway.models import Channel
-from gateway.payments.refusal import TYPE_NOT_OFFERED_CODE, RequestRefusedError
+from gateway.payments.refusal import TYPE_NOT_OFFERED_CODE, RequestRefusedError, build_parameter_refusal
 from gateway.scheduling import job_plans as plans
 from gateway.scheduling.job_plans import InvalidJobPlanError, JobPlan
 from gateway.scheduling.job_records import JOB_PAYMENT_TYPES, extract_job_parameters, resolve_job_zone
@@ -36,17 +36,11 @@ def check_job_parameters(parameters: Parameters, channel: Channel, now: datetime
     kind, amount = parameters.get("paymentType"), parameters.get("amount") or "0"
     if kind not in JOB_PAYMENT_TYPES:
         message = "must be DB or PA with job parameters: each run makes such a payment"
-        raise RequestRefusedError(
-            TYPE_NOT_OFFERED_CODE, [ParameterError(name="paymentType", value=kind, message=message)]
-        )
+        raise build_parameter_refusal(TYPE_NOT_OFFERED_CODE, "paymentType", message, value=kind)
     if not storable:
         message = "must be true with job parameters, or pay with a registration: the job charges what is stored"
-        raise RequestRefusedError(
-            JOB_NEEDS_REGISTRATION_CODE, [ParameterError(name="createRegistration", message=message, known=True)]
-        )
+        raise build_parameter_refusal(JOB_NEEDS_REGISTRATION_CODE, "createRegistration", message, known=True)
     if not Decimal(amount):
         message = "must be above 0 with job parameters: each run takes it"
-        raise RequestRefusedError(
-            INVALID_PARAMETER_CODE, [ParameterError(name="amount", value=amount, message=message, known=True)]
-        )
+        raise build_parameter_refusal(INVALID_PARAMETER_CODE, "amount", message, value=amount, known=True)
     parse_job_plan(sent, resolve_job_zone(channel, channel.merchant), now)

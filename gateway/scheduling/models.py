@@ -11,14 +11,22 @@ from gateway.models import Channel, Merchant
 
 class Job(models.Model):
     """A subscription: a plan by which a stored means is charged. Its id is that of the SD payment that created it.
+    Source: Part B, Scheduling.
 
-    ``agreement``: the agreement its charges count towards (None: the request names one of another processor).
-    ``request``: the echo of the schedule's parameters without amount, currency and paymentType, which are columns; each
-    run sends all of them again. ``expression``: cron, in ``zone``.
-    ``starts_at``: no run before. ``ends_at``: no run then or later; None: no end yet. ``next_at``: the next run or the
-    end (None while SUSPENDED or ENDED). ``reason``: why it is not ACTIVE. ``declined``: declines in a row. ``late``:
-    late runs made up for in a row. ``lease_until``: real time, while a worker processes it. ``sequence``: counts
-    changes and runs, for optimistic locking. All other times are the merchant's clock. Source: Part B, Scheduling.
+    Times are the merchant's clock, but for ``lease_until``.
+
+    - ``agreement``: the agreement its charges count towards (None: the request names one of another processor).
+    - ``request``: the echo of the schedule's parameters without amount, currency and paymentType, which are columns;
+      each run sends all of them again.
+    - ``expression``: cron, in ``zone``.
+    - ``starts_at``: no run before.
+    - ``ends_at``: no run then or later; None: no end yet.
+    - ``next_at``: the next run or the end (None while SUSPENDED or ENDED).
+    - ``reason``: why it is not ACTIVE.
+    - ``declined``: declines in a row.
+    - ``late``: late runs made up for in a row.
+    - ``lease_until``: real time, while a worker processes it.
+    - ``sequence``: counts changes and runs, for optimistic locking.
     """
 
     class State(models.TextChoices):
@@ -102,11 +110,15 @@ class Job(models.Model):
 class JobRun(models.Model):
     """One due time of a job and its outcome: one row per due time, at most one open payment at a time.
 
-    ``payment``: the latest try, ``earlier``: the payments before it; ``attempt``: its number. ``code``: the result code
-    of the latest try, or of the refusal without a payment. ``next_at``: while OPEN the next recheck, while RETRYING the
-    next try. ``missed_until``: the last due time that a MISSED row covers. ``retry_choices``: of each retry why it is
-    made when it is (gateway.scheduling.retry_choice). ``lease_until``: real time. All other times are the merchant's
-    clock.
+    Times are the merchant's clock, but for ``lease_until``.
+
+    - ``payment``: the latest try.
+    - ``earlier``: the payments before it.
+    - ``attempt``: its number.
+    - ``code``: the result code of the latest try, or of the refusal without a payment.
+    - ``next_at``: while OPEN the next recheck, while RETRYING the next try.
+    - ``missed_until``: the last due time that a MISSED row covers.
+    - ``retry_choices``: of each retry why it is made when it is (gateway.scheduling.retry_choice).
     """
 
     class State(models.TextChoices):

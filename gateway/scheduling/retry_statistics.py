@@ -19,7 +19,7 @@ from django.db import OperationalError, connection, transaction
 
 from gateway.core import clock
 from gateway.db.statement import execute_sql
-from gateway.models import Channel, Merchant
+from gateway.models import Channel
 from gateway.scheduling import dunning
 from gateway.scheduling.models import RetryRate
 from gateway.scheduling.retry_rates import (
@@ -294,7 +294,7 @@ def load_rates(issuers: Iterable[str]) -> StoredRates:
     return StoredRates(rates=RetryRates(counts), counted_at=counted_at)
 
 
-def _count_when_due(_merchant: Merchant | None) -> int:
+def _count_when_due() -> int:
     now = clock.real_now()
     if not Channel.objects.filter(retry_timing=Channel.RetryTiming.OUTCOMES).exists():
         return 0

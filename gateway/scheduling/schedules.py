@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
-from gateway.catalogue.parse import ParameterError, Parameters
+from gateway.catalogue.parse import Parameters
 from gateway.core import clock, identifiers
 from gateway.core.result_codes import CONCURRENT_UPDATE_CODE, PAYMENT_NOT_FOUND_CODE
 from gateway.db.statement import WriteStatement
@@ -23,7 +23,7 @@ from gateway.payments import agreements, registrations, store
 from gateway.payments.agreements import AGREEMENT_ID, INITIAL_TRANSACTION_ID
 from gateway.payments.network_brands import resolve_network_brand
 from gateway.payments.process import resolve_route
-from gateway.payments.refusal import RequestRefusedError
+from gateway.payments.refusal import RequestRefusedError, build_parameter_refusal
 from gateway.payments.registrations import ChangeRequest
 from gateway.payments.rendering import render_payment
 from gateway.payments.request_builder import resolve_test_mode
@@ -108,8 +108,7 @@ def find_job_registration(parameters: Parameters, merchant: Merchant, channel: C
         return registrations.find_registration(identifiers.parse_id(text), merchant, channel)
     except RequestRefusedError as refused:
         message = "names no registration of this entity that can be charged"
-        error = ParameterError(name="registrationId", value=text, message=message, code=refused.code, known=True)
-        raise RequestRefusedError(refused.code, [error]) from None
+        raise build_parameter_refusal(refused.code, "registrationId", message, value=text, known=True) from None
 
 
 def _resolve_job_agreement(
@@ -308,10 +307,7 @@ def load_job_registration(job: Job, *, gone: bool = False) -> Registration:
     found.channel.merchant = job.merchant
     if found.status == Registration.Status.DELETED and not gone:
         message = "is required: the registration of this job was deleted"
-        error = ParameterError(
-            name="registrationId", message=message, code=registrations.REGISTRATION_DELETED_CODE, known=True
-        )
-        raise RequestRefusedError(registrations.REGISTRATION_DELETED_CODE, [error])
+        raise build_parameter_refusal(registrations.REGISTRATION_DELETED_CODE, "registrationId", message, known=True)
     return found
 
 

@@ -10,7 +10,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from gateway.catalogue.formats import is_openable_address
-from gateway.core import clock, identifiers
+from gateway.core import identifiers
 from gateway.core.client_address import resolve_client_ip
 from gateway.core.local_amounts import format_local_amount
 from gateway.core.masking import mask_text
@@ -33,10 +33,8 @@ def find_shopper_payment(request: HttpRequest, target: str) -> Payment:
 def build_shopper_trace(request: HttpRequest, payment: Payment) -> RequestTrace:
     """A shopper's request for the request log, without its token."""
     return RequestTrace(
-        request=identifiers.row_id(),
         method=request.method or "",
         path=mask_text(request.path),
-        at=clock.real_now(),
         ip=resolve_client_ip(request),
         entity=payment.channel_id,
     )

@@ -95,7 +95,7 @@ def next_authentication_due(merchant: Merchant) -> datetime | None:
     return min((moment for moment in found.values() if moment is not None), default=None)
 
 
-def build_method_data(ident: UUID, notification_url: str = "") -> str:
+def build_method_data(ident: UUID, notification_url: str) -> str:
     """threeDSMethodData for the issuer's method page, base64url. ``notification_url``: where the page reports its end;
     the simulated one does not."""
     data = {"threeDSServerTransID": str(ident)}

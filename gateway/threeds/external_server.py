@@ -18,7 +18,7 @@ from uuid import UUID
 from django.conf import settings
 
 from gateway.core.peer_json import parse_peer_json
-from gateway.core.secret import RedactedDict, Secret, SecretBytes
+from gateway.core.secret import RedactedDict, Secret, SecretBytes, reveal_text
 from gateway.outbound import call_url
 from gateway.threeds.server_setup import ThreeDSServerAccess
 from gateway.threeds_protocol.messages import (
@@ -164,9 +164,7 @@ class ExternalThreeDSServer:
 
 def _reveal_message(message: Mapping[str, Any]) -> RedactedDict:
     """The message with its secrets in clear, of which a traceback shows the names alone."""
-    return RedactedDict(
-        {name: value.reveal() if isinstance(value, Secret) else value for name, value in message.items()}
-    )
+    return RedactedDict({name: reveal_text(value) for name, value in message.items()})
 
 
 def _parse_answer(body: bytes) -> dict[str, Any]:

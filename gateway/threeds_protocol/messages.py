@@ -214,9 +214,8 @@ def needs_authentication_value(category: str, trans_status: str) -> bool:
     return category != NON_PAYMENT_CATEGORY and trans_status in PROVING_STATUSES
 
 
-def build_areq(ask: AuthenticationSubject, *, method: str = METHOD_UNAVAILABLE) -> ThreeDSMessage:
-    """The authentication request. ``method``: threeDSCompInd, browser only. What is optional is sent as far as the
-    protocol takes it."""
+def build_areq(ask: AuthenticationSubject) -> ThreeDSMessage:
+    """The authentication request. What is optional is sent as far as the protocol takes it."""
     given = ask.parameters
     channel = resolve_device_channel(given)
     month, year = ask.expiry
@@ -242,7 +241,7 @@ def build_areq(ask: AuthenticationSubject, *, method: str = METHOD_UNAVAILABLE) 
         **_customer(given),
     }
     if channel == BROWSER_CHANNEL:
-        message |= _browser(given, ask.version) | {"threeDSCompInd": method}
+        message |= _browser(given, ask.version) | {"threeDSCompInd": METHOD_UNAVAILABLE}
     elif channel == APP_CHANNEL:
         message |= _sdk(given["threeDSecure.deviceInfo"])
     if scheme := {name: value for name, value in given.items() if name.startswith("threeDSecure.schemeData[")}:

@@ -66,7 +66,7 @@ def measure_queue_ages() -> dict[str, timedelta | None]:
 def _build_statement(asked: list[registry.Timer]) -> str:
     columns = (
         f"CASE WHEN (%(wanted)s::bool[])[{number}] THEN coalesce(({timer.earliest_due}) <= "
-        f"{'furthest' if timer.next_at is not None else 'present'}, FALSE) ELSE FALSE END"
+        f"{'furthest' if isinstance(timer, registry.MerchantTimer) else 'present'}, FALSE) ELSE FALSE END"
         for number, timer in enumerate(asked, start=1)
     )
     return _EARLIEST.format(columns=",\n".join(columns))

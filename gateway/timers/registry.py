@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Protocol
 
 import structlog
 from django.db import DatabaseError, InterfaceError, connection
@@ -44,17 +44,15 @@ def interval_sql(length: timedelta) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timer:
-    """One kind of timed work.
+    """One kind of timed work. It follows real time: moving a merchant's clock does not touch it.
 
-    ``run``: do what is due now, for one merchant or (None) for all; returns how many things it did. It takes rows by
-    lease or compare-and-set, so that two runs at once do nothing twice, and returns when nothing due is left (or after
-    a bounded batch, when more than that is due: then it returns more than zero).
-    ``next_at``: when this merchant's next thing falls due, by the merchant's clock; None when nothing waits. A timer
-    without it follows real time alone, and moving a merchant's clock does not touch it.
+    ``run``: do what is due now; returns how many things it did. It takes rows by lease or compare-and-set, so that two
+    runs at once do nothing twice, and returns when nothing due is left (or after a bounded batch, when more than that
+    is due: then it returns more than zero).
     ``every_s``: how often beat wakes it at most, unless the back office says otherwise.
     ``earliest_due``: an SQL query of one value, the earliest due time of its rows over all merchants, NULL when nothing
-    waits; by the merchants' clocks if ``next_at`` is given. It may be earlier than what a run finds, never later. Beat
-    wakes the timer when that time has come; without it at every interval (gateway.timers.due_times).
+    waits. It may be earlier than what a run finds, never later. Beat wakes the timer when that time has come; without
+    it at every interval (gateway.timers.due_times).
     ``is_off``: whether it has nothing to do by the settings, a folder that is not set: beat does not wake it then.
     ``at_once``: how many runs of it there may be at a time, on all machines together. One is enough for most; with two
     a wake-up that comes while a run is about to end is not put off to the next tick.
@@ -62,12 +60,28 @@ class Timer:
 
     name: str
     about: str
-    run: Callable[[Merchant | None], int]
-    next_at: Callable[[Merchant], datetime | None] | None = None
+    run: Callable[[], int]
     every_s: float = 1.0
     at_once: int = 1
     earliest_due: str = ""
     is_off: Callable[[], bool] = bool
+
+
+class MerchantRun(Protocol):
+    """Do what is due now, for one merchant or for all."""
+
+    def __call__(self, merchant: Merchant | None = None, /) -> int: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MerchantTimer(Timer):
+    """Timed work that is due by the merchants' clocks, and so is its ``earliest_due``.
+
+    ``next_at``: when this merchant's next thing falls due, by the merchant's clock; None when nothing waits.
+    """
+
+    run: MerchantRun
+    next_at: Callable[[Merchant], datetime | None]
 
 
 _TIMERS: Final[dict[str, Timer]] = {}
@@ -101,7 +115,7 @@ def run_timer_now(name: str) -> int | None:
             busy = not free
             if free:
                 with tracing.trace_span(f"timer {name}") as span:
-                    done = timer.run(None)
+                    done = timer.run()
                     span.set(done=done)
     except WrongClockError:  # logged where it is measured
         failure = WrongClockError.__qualname__

@@ -6,11 +6,10 @@ from typing import Final
 
 from gateway.core import clock
 from gateway.db import partitions
-from gateway.models import Merchant
 from gateway.timers.registry import Timer
 
 
-def keep_partitions(_merchant: Merchant | None = None) -> int:
+def keep_partitions() -> int:
     """Make what is missing and drop what is old, of each table; returns how many partitions were made or dropped.
 
     Nothing is done where another role owns the tables: it runs `manage.py table_partitions`.

@@ -24,6 +24,7 @@ from gateway.db.sessions import keep_session
 from gateway.db.statement import execute_sql
 from gateway.models import Merchant
 from gateway.timers import registry
+from gateway.timers.registry import MerchantTimer
 
 MAX_ADVANCE_S: Final = 20.0
 """Longest time of one move, below the web server's and any client's timeout; it then reports how far it came."""
@@ -73,7 +74,7 @@ def lock_clock(merchant: Merchant) -> Iterator[None]:
 
 def advance_clock(merchant: Merchant, target: timedelta, *, within_s: float = MAX_ADVANCE_S) -> ClockAdvance:
     """Move the clock to the offset ``target``, doing on the way what falls due. The caller holds :func:`lock_clock`."""
-    timers = {name: timer for name, timer in registry.TIMERS.items() if timer.next_at is not None}
+    timers = {name: timer for name, timer in registry.TIMERS.items() if isinstance(timer, MerchantTimer)}
     moved, stuck = ClockAdvance(), _BlockedTimers()
     end = time.monotonic() + within_s
     while True:
@@ -132,19 +133,19 @@ def reset_clock(merchant: Merchant) -> None:
     merchant.clock_offset = timedelta(0)
 
 
-def _due_times(merchant: Merchant, timers: Mapping[str, registry.Timer]) -> dict[str, datetime]:
+def _due_times(merchant: Merchant, timers: Mapping[str, MerchantTimer]) -> dict[str, datetime]:
     """Timer → when its next thing is due; timers with nothing due are left out."""
-    due = {name: timer.next_at(merchant) for name, timer in timers.items() if timer.next_at is not None}
+    due = {name: timer.next_at(merchant) for name, timer in timers.items()}
     return {name: at for name, at in due.items() if at is not None}
 
 
-def _is_due(merchant: Merchant, timer: registry.Timer) -> bool:
-    at = timer.next_at(merchant) if timer.next_at is not None else None
+def _is_due(merchant: Merchant, timer: MerchantTimer) -> bool:
+    at = timer.next_at(merchant)
     return at is not None and at <= clock.merchant_now(merchant)
 
 
 def _run_ready(
-    merchant: Merchant, timers: Mapping[str, registry.Timer], ready: list[str], ran: Counter[str]
+    merchant: Merchant, timers: Mapping[str, MerchantTimer], ready: list[str], ran: Counter[str]
 ) -> list[str]:
     """Run the timers named in ``ready``; returns those that did something."""
     done = []

@@ -22,7 +22,7 @@ import tink
 from django.conf import settings
 from tink import aead, prf
 
-from gateway.core.secret import Secret
+from gateway.core.secret import Secret, reveal_text
 from gateway.vault import keysets
 from gateway.vault.keysets import KeysetLocation, VaultError
 
@@ -192,4 +192,4 @@ def _source(path: str, text: str, kms: str) -> _Source:
 
 
 def _to_bytes(value: str | Secret) -> bytes:
-    return (value.reveal() if isinstance(value, Secret) else value).encode()
+    return reveal_text(value).encode()

@@ -147,7 +147,7 @@ def delete_expired_token_uses(now: datetime, *, limit: int) -> int:
 
 TIMER: Final = Timer(
     name="wallet tokens",
-    run=lambda _: delete_expired_token_uses(clock.real_now(), limit=MAX_SWEPT_ROWS),
+    run=lambda: delete_expired_token_uses(clock.real_now(), limit=MAX_SWEPT_ROWS),
     every_s=SWEEP_INTERVAL_S,
     about="Forget tokens that are too old to be used again.",
     earliest_due="SELECT min(until) FROM gateway_usedwallettoken",

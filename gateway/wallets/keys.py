@@ -93,7 +93,7 @@ def parse_wallet_keys(wallet: str, private: Secret, facts: Mapping[str, Any], *,
     return read
 
 
-def parse_private_key(pem: Secret, *, check: bool = False) -> PrivateKey:
+def parse_private_key(pem: Secret, *, check: bool) -> PrivateKey:
     """Parse a P-256 or RSA key (2,048 bits or more) from unencrypted PEM. Raises UnusableKeyError.
 
     ``check``: also verify an RSA key's primes, which is slow: done once, before a key is stored.

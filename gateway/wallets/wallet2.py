@@ -45,11 +45,10 @@ WALLET2_KEY_BYTES: Final = {"ECv1": 16, "ECv2": 32}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SealedToken:
-    """A token with verified signatures, still encrypted. ``recipient``: the party it was made for."""
+    """A token with verified signatures, still encrypted."""
 
     protocol: str
     message: str
-    recipient: str
     keys: WalletKeys
 
 
@@ -83,9 +82,8 @@ def verify_wallet2(token: str, keys: Sequence[WalletKeys], *, now: datetime) -> 
             signers = [signer]
         else:
             continue
-        for recipient in one.recipients:
-            if _signed(signers, [signature], WALLET2_SENDER, recipient, protocol, message):
-                return SealedToken(protocol=protocol, message=message, recipient=recipient, keys=one)
+        if any(_signed(signers, [signature], WALLET2_SENDER, each, protocol, message) for each in one.recipients):
+            return SealedToken(protocol=protocol, message=message, keys=one)
         if signers:
             reason = TokenRefusalReason.TAMPERED
     raise WalletTokenRefusedError(

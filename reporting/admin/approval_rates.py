@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -218,11 +218,11 @@ def _narrow(scope: AccessScope, merchant: Merchant | None) -> AccessScope:
 
 
 def _build_period(scope: AccessScope, chosen: ChosenRates) -> ApprovalPeriod:
-    zone = timezone.get_current_timezone()
+    begins, ends = clock.bound_days(chosen.first, chosen.last, timezone.get_current_timezone())
     return ApprovalPeriod(
         scope=scope,
-        since=datetime.combine(chosen.first, time(), zone).astimezone(UTC),
-        until=datetime.combine(chosen.last + timedelta(days=1), time(), zone).astimezone(UTC),
+        since=begins.astimezone(UTC),
+        until=ends.astimezone(UTC),
         zone=timezone.get_current_timezone_name(),
     )
 

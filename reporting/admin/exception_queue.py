@@ -14,7 +14,6 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import admin, messages
-from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
@@ -327,7 +326,7 @@ class SettlementRecordAdmin(ReadOnlyPage):
     ) -> HttpResponse:
         if request.method != "GET":
             raise PermissionDenied
-        record = self._record(request, unquote(object_id))
+        record = self._record(request, object_id)
         found, message = self._search_payments(request, record)
         open_ = record.state in exception_queue.UNMATCHED_STATES
         matched = Match.objects.filter(IS_ACTIVE_MATCH, record=record, chosen=True).first()
@@ -381,7 +380,7 @@ class SettlementRecordAdmin(ReadOnlyPage):
     # --- actions -----------------------------------------------------------------------------------------------------
 
     def do_view(self, request: HttpRequest, record: Any) -> HttpResponse:
-        row = self._record(request, str(record))
+        row = self._record(request, record)
         if not self.may(request, "change", row):
             raise PermissionDenied
         page = reverse("admin:reporting_settlementrecord_change", args=[row.pk])
@@ -420,7 +419,7 @@ class SettlementRecordAdmin(ReadOnlyPage):
         return found
 
     def finding_view(self, request: HttpRequest, record: Any, finding: int) -> HttpResponse:
-        row = self._record(request, str(record))
+        row = self._record(request, record)
         if not self.may(request, "change", row):
             raise PermissionDenied
         if request.method == "POST":
@@ -434,16 +433,9 @@ class SettlementRecordAdmin(ReadOnlyPage):
                 messages.error(request, str(fault))
         return redirect(reverse("admin:reporting_settlementrecord_change", args=[row.pk]))
 
-    def _record(self, request: HttpRequest, ident: str) -> SettlementRecord:
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-        found = self.get_object(request, ident)
-        if found is None:
-            raise Http404
-        rows: QuerySet[SettlementRecord] = SettlementRecord.objects.select_related(
-            "file__institute", "institute", "merchant", "settlement"
-        )
-        return rows.get(pk=found.pk)
+    def _record(self, request: HttpRequest, ident: object) -> SettlementRecord:
+        row: SettlementRecord = self.find_row(request, ident, "file__institute", "institute", "merchant", "settlement")
+        return row
 
 
 def _write_stamp(at: datetime) -> str:

@@ -11,7 +11,6 @@ from uuid import UUID
 
 from django import forms
 from django.contrib import admin, messages
-from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse, QueryDict
@@ -216,7 +215,7 @@ class ReconciliationFileAdmin(ReadOnlyPage):
     ) -> HttpResponse:
         if request.method != "GET":
             raise PermissionDenied
-        row = self._file(request, unquote(object_id))
+        row = self._file(request, object_id)
         delivery = Delivery.objects.filter(file=row).first()
         context = {
             **self.admin_site.each_context(request),
@@ -233,7 +232,7 @@ class ReconciliationFileAdmin(ReadOnlyPage):
         return TemplateResponse(request, "admin/books/outgoing_file.html", context)
 
     def download_view(self, request: HttpRequest, file: Any) -> HttpResponse | FileResponse:
-        row = self._file(request, str(file))
+        row = self._file(request, file)
         if not self.may(request, EXPORT_PERMISSION, row):
             raise PermissionDenied
         if row.written_at is None:
@@ -249,7 +248,7 @@ class ReconciliationFileAdmin(ReadOnlyPage):
         return answer
 
     def again_view(self, request: HttpRequest, file: Any) -> HttpResponse:
-        row = self._file(request, str(file))
+        row = self._file(request, file)
         if not self.may(request, "change", row):
             raise PermissionDenied
         if request.method == "POST" and row.written_at is not None:
@@ -310,13 +309,9 @@ class ReconciliationFileAdmin(ReadOnlyPage):
             if changed:
                 self.record(request, verb, target, after={"active": verb == "on"})
 
-    def _file(self, request: HttpRequest, ident: str) -> ReconciliationFile:
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-        found = self.get_object(request, ident)
-        if found is None:
-            raise Http404
-        return ReconciliationFile.objects.select_related("merchant", "delivery").get(pk=found.pk)
+    def _file(self, request: HttpRequest, ident: object) -> ReconciliationFile:
+        row: ReconciliationFile = self.find_row(request, ident, "merchant", "delivery")
+        return row
 
 
 def _read_period(asked: Mapping[str, str], permitted: QuerySet[Merchant]) -> dict[str, Any]:

@@ -6,16 +6,15 @@ Exceptions and Payouts.
 
 from __future__ import annotations
 
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime
 from typing import Any, Final
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.contrib import admin, messages
-from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
-from django.db.models import Q, QuerySet
+from django.db.models import Model, Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
@@ -27,7 +26,7 @@ from gateway.access import permissions
 from gateway.access.permissions import AccessScope
 from gateway.api.body_limits import UploadPolicy, allow_uploads, build_upload_url
 from gateway.backoffice.kit import keyset
-from gateway.backoffice.kit.base import BackofficePage, actor_from_request
+from gateway.backoffice.kit.base import OwnedPage, actor_from_request
 from gateway.backoffice.kit.formatting import format_number
 from gateway.core import clock
 from gateway.models import Merchant
@@ -66,9 +65,10 @@ def reaches_every_merchant(scope: AccessScope) -> bool:
 
 
 @admin.register(SettlementFile)
-class SettlementFileAdmin(BackofficePage):
+class SettlementFileAdmin(OwnedPage):
     """The list of settlement files, the upload in two steps, and the page of one file."""
 
+    changeable = False
     has_views = False
 
     def get_urls(self) -> list[URLPattern]:
@@ -84,24 +84,11 @@ class SettlementFileAdmin(BackofficePage):
         inherited: list[URLPattern] = super().get_urls()
         return own + inherited
 
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return has_right_everywhere(request, "reporting.view_settlementfile")
+    def own(self, request: HttpRequest, rows: QuerySet[Any], verb: str = "view") -> QuerySet[Any]:
+        return rows.select_related("institute")
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        return self.has_view_permission(request)
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[SettlementFile]:
-        rows: QuerySet[SettlementFile] = super().get_queryset(request).select_related("institute")
-        return rows
+    def may(self, request: HttpRequest, verb: str, row: Model | None = None) -> bool:
+        return has_right_everywhere(request, self.right(verb))
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         if not self.has_view_permission(request):
@@ -232,7 +219,7 @@ class SettlementFileAdmin(BackofficePage):
     ) -> HttpResponse:
         if request.method != "GET":
             raise PermissionDenied
-        file = self._file(request, unquote(object_id))
+        file: SettlementFile = self.find_row(request, object_id)
         records = SettlementRecord.objects.filter(file=file)
         errors = keyset.read_keyset_page(file.errors.all(), LINE_ERROR_ORDER, request.GET, at="#errors")
         context = {
@@ -257,11 +244,11 @@ class SettlementFileAdmin(BackofficePage):
         return TemplateResponse(request, "admin/books/file.html", context)
 
     def state_view(self, request: HttpRequest, file: Any) -> HttpResponse:
-        return JsonResponse(_render_progress(self._file(request, str(file))))
+        return JsonResponse(_render_progress(self.find_row(request, file)))
 
     def again_view(self, request: HttpRequest, file: Any) -> HttpResponse:
         """Resume a file that failed through an error of ours."""
-        row = self._file(request, str(file))
+        row = self.find_row(request, file)
         if not _may_upload(request):
             raise PermissionDenied
         if request.method == "POST":
@@ -271,14 +258,6 @@ class SettlementFileAdmin(BackofficePage):
             else:
                 messages.error(request, _("There is nothing to read on; send the file again."))
         return redirect(reverse("admin:reporting_settlementfile_change", args=[row.pk]))
-
-    def _file(self, request: HttpRequest, ident: str) -> SettlementFile:
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-        found: SettlementFile | None = self.get_object(request, ident)
-        if found is None:
-            raise Http404
-        return found
 
 
 def _institute(ident: Any) -> ClearingInstitute:
@@ -315,8 +294,7 @@ def build_day_condition(day: date) -> Q:
     found = Q(pk__in=[])
     zones = ClearingInstitute.objects.filter(active=True).order_by().values_list("time_zone", flat=True).distinct()
     for zone in zones:
-        begins = datetime.combine(day, time(), ZoneInfo(zone))
-        ends = datetime.combine(day + timedelta(days=1), time(), ZoneInfo(zone))
+        begins, ends = clock.bound_days(day, day, ZoneInfo(zone))
         found |= Q(institute__time_zone=zone, received_at__gte=begins, received_at__lt=ends)
     return found & Q(institute__active=True) & ~Q(state=SettlementFile.State.FAILED)
 

@@ -108,10 +108,8 @@ def is_fall(days: SegmentDays, chance: float, segments: int) -> bool:
     return fell >= MIN_ALARM_FALL_POINTS and chance * max(1, segments) < MAX_ALARM_CHANCE
 
 
-def watch_approval_rates(merchant: Merchant | None = None) -> int:
-    """Look at one merchant, or at all with payments in the window. Returns how many alarms began or ended."""
-    if merchant is not None:
-        return _watch_merchant(merchant)
+def watch_approval_rates() -> int:
+    """Look at all merchants with payments in the window. Returns how many alarms began or ended."""
     values = {"now": clock.real_now(), "window": ALARM_WINDOW}
     active = [key for (key,) in execute_sql(_ACTIVE, values)]
     RateAlarm.objects.filter(ended_at__lt=clock.real_now() - RATE_ALARM_RETENTION).delete()

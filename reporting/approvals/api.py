@@ -5,7 +5,7 @@ Source: docs/approval.md; docs/decisions/0153.
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date
 from typing import Any, ClassVar
 
 from django.conf import settings
@@ -56,12 +56,9 @@ class ApprovalReportView(ApiView):
             if channel
             else AccessScope(merchants=frozenset({merchant.pk}))
         )
-        period = ApprovalPeriod(
-            scope=scope,
-            since=_begin_day(date.fromisoformat(parameters["date.from"])),
-            until=_begin_day(date.fromisoformat(parameters["date.to"]) + timedelta(days=1)),
-            currency=parameters.get("currency") or "",
-        )
+        first, last = (date.fromisoformat(parameters[name]) for name in ("date.from", "date.to"))
+        since, until = clock.bound_days(first, last, UTC)
+        period = ApprovalPeriod(scope=scope, since=since, until=until, currency=parameters.get("currency") or "")
 
         def read() -> dict[str, Any]:
             # Its words are English, whatever language a browser would want.
@@ -112,10 +109,6 @@ class ApprovalGainsView(ApprovalReportView):
 
     def render_report(self, period: ApprovalPeriod, parameters: Parameters) -> dict[str, Any]:
         return {"gains": [_render_gain(one) for one in read_gains(period)]}
-
-
-def _begin_day(day: date) -> datetime:
-    return datetime.combine(day, time(), UTC)
 
 
 def render_segment(one: SegmentFigures) -> dict[str, Any]:

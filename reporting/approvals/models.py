@@ -11,10 +11,13 @@ from gateway.models import Merchant
 class RateAlarm(models.Model):
     """The approval rate of a segment of one merchant's payments fell, and not by chance (reporting.approvals.alarms).
 
-    ``kind``: all, brand, acquirer or bin; ``segment``: which. ``since``, ``until``: the hours that are compared, of the
-    last run that saw the fall, on the merchant's clock. ``attempts``, ``approved``: in them; ``before_attempts``,
-    ``before_approved``: in the same hours of the days before. ``chance``: how probable so deep a fall is by chance.
-    ``found_at``, ``ended_at``: real time; None while it lasts.
+    - ``kind``: all, brand, acquirer or bin.
+    - ``segment``: which.
+    - ``since``, ``until``: the hours that are compared, of the last run that saw the fall, on the merchant's clock.
+    - ``attempts``, ``approved``: in them.
+    - ``before_attempts``, ``before_approved``: in the same hours of the days before.
+    - ``chance``: how probable so deep a fall is by chance.
+    - ``found_at``, ``ended_at``: real time; None while it lasts.
     """
 
     id = models.BigAutoField(primary_key=True)

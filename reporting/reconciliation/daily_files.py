@@ -272,7 +272,7 @@ def rewrite_daily_file(file: ReconciliationFile, path: Path | None = None) -> Pa
 # --- the timer ------------------------------------------------------------------------------------------------------
 
 
-def write_due_daily_files(merchant: Merchant | None) -> int:
+def write_due_daily_files(merchant: Merchant | None = None) -> int:
     """Write the files of days that are over. Returns how many."""
     settled = Exists(SettlementRecord.objects.filter(merchant=OuterRef("pk")))
     merchants = [merchant] if merchant is not None else list(Merchant.objects.filter(settled))

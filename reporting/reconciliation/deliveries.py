@@ -77,7 +77,7 @@ def next_delivery_at(merchant: Merchant) -> datetime | None:
     return found
 
 
-def send_due_deliveries(merchant: Merchant | None) -> int:
+def send_due_deliveries(merchant: Merchant | None = None) -> int:
     """Send all due deliveries. Returns how many were attempted."""
     began, attempted = time.monotonic(), 0
     while time.monotonic() - began < sftp.max_claiming_s() and (claimed := _claim_delivery(merchant)):

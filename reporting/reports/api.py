@@ -21,7 +21,7 @@ from gateway.catalogue.parse import Parameters
 from gateway.core import clock, identifiers
 from gateway.core.compact_json import encode_object
 from gateway.core.result_codes import PAYMENT_NOT_FOUND_CODE
-from gateway.db.standby import build_as_of_header, read_elsewhere
+from gateway.db.standby import build_as_of_header, find_elsewhere, read_elsewhere
 from gateway.payments.refusal import RequestRefusedError
 from gateway.payments.request_builder import build_condition_facts
 from gateway.payments.responses import render_ignored_parameters
@@ -129,10 +129,7 @@ class SettlementDetailView(ReportView):
             def encode_found() -> bytes | None:
                 return _encode_found(context, parameters, wanted, scope, key)
 
-            body, as_of = read_elsewhere(encode_found)
-            if as_of is not None and body is None:
-                # A standby never answers "not found": it may lack a settlement of this moment.
-                body, as_of = encode_found(), None
+            body, as_of = find_elsewhere(encode_found)
             context.headers.update(build_as_of_header(as_of))
         if body is None:
             raise RequestRefusedError(PAYMENT_NOT_FOUND_CODE, status=404)

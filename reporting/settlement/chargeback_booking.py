@@ -25,7 +25,7 @@ from gateway.core import result_codes
 from gateway.db.database_clock import read_database_time
 from gateway.db.sessions import keep_session
 from gateway.db.statement import WriteStatement, execute_sql
-from gateway.models import Merchant, Payment
+from gateway.models import Payment
 from gateway.payments.follow_ups import load_chain
 from gateway.payments.refusal import RequestRefusedError
 from reporting.settlement.layout import CHARGEBACK_TYPE_VALUES, infer_cashflow
@@ -287,10 +287,8 @@ WHERE f.kind = 'NOT_BOOKED' AND f.closed_at IS NULL AND (f.found = %(on_its_way)
 ORDER BY f.id LIMIT %(most)s"""
 
 
-def retry_unbooked_records(merchant: Merchant | None = None) -> int:
-    """Book lines that could not be booked earlier. Returns how many were. Follows real time, as files do."""
-    if merchant is not None:
-        return 0
+def retry_unbooked_records() -> int:
+    """Book lines that could not be booked earlier. Returns how many were."""
     found = execute_sql(_WAITING, {"on_its_way": SAME_AMOUNT_PENDING, "most": MAX_REBOOKINGS_PER_RUN})
     by = audit_log.Actor(name="settlement lines")
     return sum(book_record(SettlementRecord.objects.get(pk=ident), by) is not None for (ident,) in found)

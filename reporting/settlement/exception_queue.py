@@ -24,7 +24,7 @@ from gateway.access import audit_log
 from gateway.core.masking import mask_note
 from gateway.db.database_clock import read_database_time
 from gateway.db.statement import execute_sql
-from gateway.models import Merchant, Payment, Status
+from gateway.models import Payment, Status
 from gateway.payments.operation_table import REVERSED_BY_REFUND
 from reporting.month_end.closed_months import hold_month, is_day_closed, list_closed_days
 from reporting.reconciliation.models import ReconciliationFile
@@ -59,16 +59,14 @@ class CandidatePayment:
 # --- reading ----------------------------------------------------------------------------------------------------
 
 
-def list_unmatched_records(merchants: QuerySet[Merchant] | None = None) -> QuerySet[SettlementRecord]:
-    """Records without exactly one payment, oldest first. Without ``merchants`` also those whose merchant is unknown."""
-    found = SettlementRecord.objects.filter(state__in=UNMATCHED_STATES, without_payment=False)
-    return (found if merchants is None else found.filter(merchant__in=merchants)).order_by("id")
+def list_unmatched_records() -> QuerySet[SettlementRecord]:
+    """Records without exactly one payment, oldest first, also those whose merchant is unknown."""
+    return SettlementRecord.objects.filter(state__in=UNMATCHED_STATES, without_payment=False).order_by("id")
 
 
-def list_open_findings(merchants: QuerySet[Merchant] | None = None) -> QuerySet[Finding]:
+def list_open_findings() -> QuerySet[Finding]:
     """Findings that are not closed, oldest first."""
-    found = Finding.objects.filter(closed_at=None).select_related("record")
-    return (found if merchants is None else found.filter(merchant__in=merchants)).order_by("id")
+    return Finding.objects.filter(closed_at=None).select_related("record").order_by("id")
 
 
 def list_candidate_payments(record: SettlementRecord) -> list[CandidatePayment]:

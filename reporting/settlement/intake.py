@@ -22,7 +22,6 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from gateway.db.database_clock import read_database_time
-from gateway.models import Merchant
 from reporting.reconciliation import daily_files
 from reporting.settlement import chargeback_booking, files, findings
 from reporting.settlement.formats import FILE_FORMATS
@@ -68,11 +67,8 @@ class _Batch:
     last: ParsedLine | None = None
 
 
-def process_due_files(merchant: Merchant | None = None) -> int:
-    """Read every waiting file. Returns how many were completed. Files belong to institutes: moving a merchant's clock
-    has no effect here."""
-    if merchant is not None:
-        return 0
+def process_due_files() -> int:
+    """Read every waiting file. Returns how many were completed."""
     waiting = SettlementFile.objects.filter(
         Q(lease_until=None) | Q(lease_until__lte=Now()), state__in=UNFINISHED_STATES
     )

@@ -66,7 +66,7 @@ WHERE e.payment >= {lowest_id_since_sql(RECENT_LOOKBACK)}
         ON i.active AND p.connector = ANY(i.connectors) WHERE p.id = e.payment) LIMIT 1"""  # noqa: S608 - constants of this module
 
 
-def record_recent_chargebacks(merchant: Merchant | None) -> int:
+def record_recent_chargebacks(merchant: Merchant | None = None) -> int:
     """Write records for the chargebacks and reversals of the last days, of ``merchant`` or of all. Returns how many."""
     return _record_payments(_list_unrecorded_payments(_lowest_recent_id(), merchant))
 
@@ -78,9 +78,9 @@ def next_unrecorded_chargeback_at(merchant: Merchant) -> datetime | None:
     return min(at for _, _, at in found) if found else None
 
 
-def record_all_chargebacks(merchant: Merchant | None) -> int:
+def record_all_chargebacks() -> int:
     """Record the chargebacks that were entered by hand, of any age: their institute may have been created later."""
-    return _record_payments(_list_unrecorded_payments(UUID(int=0), None)) if merchant is None else 0
+    return _record_payments(_list_unrecorded_payments(UUID(int=0), None))
 
 
 def _lowest_recent_id() -> UUID:

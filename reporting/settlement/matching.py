@@ -293,7 +293,7 @@ class MatchingRun:
             found: int | None = cursor.fetchone()[0]
         return found
 
-    def match_remaining(self, now: datetime, *, after: int = 0, last: int = MAX_LINE_NUMBER) -> int:
+    def match_remaining(self, now: datetime, *, after: int, last: int) -> int:
         """The second pass, over records without a match of the lines after ``after`` to ``last``. Returns how many it
         matched, wholly or in part. In the caller's transaction; repeating it finds the same and changes nothing."""
         values = {**self.values, "now": now, "floor": UUID(int=0), "after": after, "last": last}

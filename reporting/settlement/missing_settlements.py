@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 from uuid import UUID
@@ -106,10 +106,10 @@ def list_unsettled_amounts(
 ) -> list[UnsettledAmount]:
     """The amounts of :func:`list_unsettled_payments`, oldest first: MAX_MISSING_PAYMENTS whole payments would take more
     memory than a page may."""
-    zone = institute.zone
+    begins, ends = clock.bound_days(first, last, institute.zone)
     values: dict[str, Any] = {
-        "first": datetime.combine(first, time(), zone),
-        "last": datetime.combine(last + timedelta(days=1), time(), zone),
+        "first": begins,
+        "last": ends,
         "connectors": list(institute.connectors),
         "kinds": list(SETTLED_PAYMENT_TYPES),
         "away": list(_TYPES_PAID_AWAY),
@@ -174,14 +174,10 @@ def list_recent_days_without_file(institute: ClearingInstitute) -> list[date]:
 
 def list_days_without_file(institute: ClearingInstitute, first: date, last: date) -> list[date]:
     """The days on which a file was expected and none came, in the institute's time zone."""
-    zone = institute.zone
+    begins, ends = clock.bound_days(first, last, institute.zone)
     came = {
-        at.astimezone(zone).date()
-        for at in SettlementFile.objects.filter(
-            institute=institute,
-            received_at__gte=datetime.combine(first, time(), zone),
-            received_at__lt=datetime.combine(last + timedelta(days=1), time(), zone),
-        )
+        at.astimezone(institute.zone).date()
+        for at in SettlementFile.objects.filter(institute=institute, received_at__gte=begins, received_at__lt=ends)
         .exclude(Q(state=SettlementFile.State.FAILED) | Q(source=SettlementFile.Source.LEDGER))
         .values_list("received_at", flat=True)
     }

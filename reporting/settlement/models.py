@@ -72,12 +72,16 @@ class MatchState(models.TextChoices):
 class ClearingInstitute(models.Model):
     """An acquirer or a bank that settles payments and sends settlement files.
 
-    ``key``: its folder and its name on the command line. ``connectors``: whose payments it settles. ``format``: of its
-    files (reporting.settlement.formats); empty: detected from each file's beginning. ``time_zone``: of the dates and
-    times in them. ``fee_percent`` and ``fee_fixed`` (in the settlement currency): the agreed fee of a settled payment,
-    if there is one to check against. ``settles_within_days``: after so many days a payment without a record is missing.
-    ``expects_files_on``: ISO weekdays (1 = Monday) on which a file is expected. ``reason_codes``: its own chargeback
-    reason codes → result code 000.100.2nn; those of the schemes are known (chargebacks.stages).
+    - ``key``: its folder and its name on the command line.
+    - ``connectors``: whose payments it settles.
+    - ``format``: of its files (reporting.settlement.formats); empty: detected from each file's beginning.
+    - ``time_zone``: of the dates and times in them.
+    - ``fee_percent`` and ``fee_fixed`` (in the settlement currency): the agreed fee of a settled payment, if there is
+      one to check against.
+    - ``settles_within_days``: after so many days a payment without a record is missing.
+    - ``expects_files_on``: ISO weekdays (1 = Monday) on which a file is expected.
+    - ``reason_codes``: its own chargeback reason codes → result code 000.100.2nn; those of the schemes are known
+      (chargebacks.stages).
     """
 
     id = models.UUIDField(primary_key=True, default=identifiers.entity_id, editable=False)
@@ -108,13 +112,19 @@ class ClearingInstitute(models.Model):
 class SettlementFile(models.Model):
     """One file of an institute, identified by the SHA-256 of its bytes.
 
-    ``lines``: data lines read so far, faulty ones included; ``position``: bytes read so far; both move with the records
-    of a batch in one transaction, so a killed run resumes after the last batch. ``records``, ``faults`` and the counts
-    by matching status count what was written. ``match_line``: the second pass of matching is done up to this line;
-    ``book_line``: chargebacks up to it are in the ledger. ``tries``: how often it was begun since it last got further.
-    ``time_zone``: the institute's when the file came. ``first_settled``, ``last_settled``: the settlement dates in it.
-    ``totals``: the control totals the file itself declares (counts and sums). ``lease_until``: while a
-    worker holds it. All times are real; but for ``received_at`` they are the database's clock.
+    All times are real; but for ``received_at`` they are the database's clock.
+
+    - ``lines``: data lines read so far, faulty ones included.
+    - ``position``: bytes read so far; both move with the records of a batch in one transaction, so a killed run resumes
+      after the last batch.
+    - ``records``, ``faults`` and the counts by matching status count what was written.
+    - ``match_line``: the second pass of matching is done up to this line.
+    - ``book_line``: chargebacks up to it are in the ledger.
+    - ``tries``: how often it was begun since it last got further.
+    - ``time_zone``: the institute's when the file came.
+    - ``first_settled``, ``last_settled``: the settlement dates in it.
+    - ``totals``: the control totals the file itself declares (counts and sums).
+    - ``lease_until``: while a worker holds it.
     """
 
     class State(models.TextChoices):
@@ -238,16 +248,21 @@ class SettlementRecord(models.Model):
     """One line of a settlement file: the data behind the 38 columns of the reconciliation table. Written once, together
     with what it refers to, so that the database need not look that up.
 
-    ``institute_merchant_id``: ClearingInstituteMerchantId, as in the file. ``account``: the merchant account it names:
-    an AcquirerAccount, or the channel itself for payments of the simulator, which has no accounts; null if unknown.
-    ``merchant``: its merchant, by the account, else by the payment; null if neither is known. ``settlement_tx_id``:
-    SettlementTxId. ``our_id``: our payment's id, where the institute sends it back (UniqueID). ``amount`` and
-    ``currency``: of the payment, never signed: ``cashflow`` is the direction. ``settlement_amount``: what is paid out
-    for the line, less the fee (of what flows away: more the fee). ``presented_at``: TxRequestTime; without one in the
-    file, when the file was received (``presented_at_known`` false). ``respond_by``: the institute's own deadline of a
-    chargeback. ``state``: '' for fees, which have no payment. ``without_payment``: a clerk marked it as having no
-    payment. ``chargeback``: the CB or CR payment it led to. ``assigned_at``: real time, when a clerk's link determined
-    the merchant; null if it was known from the beginning.
+    - ``institute_merchant_id``: ClearingInstituteMerchantId, as in the file.
+    - ``account``: the merchant account it names: an AcquirerAccount, or the channel itself for payments of the
+      simulator, which has no accounts; null if unknown.
+    - ``merchant``: its merchant, by the account, else by the payment; null if neither is known.
+    - ``settlement_tx_id``: SettlementTxId.
+    - ``our_id``: our payment's id, where the institute sends it back (UniqueID).
+    - ``amount`` and ``currency``: of the payment, never signed: ``cashflow`` is the direction.
+    - ``settlement_amount``: what is paid out for the line, less the fee (of what flows away: more the fee).
+    - ``presented_at``: TxRequestTime; without one in the file, when the file was received (``presented_at_known``
+      false).
+    - ``respond_by``: the institute's own deadline of a chargeback.
+    - ``state``: '' for fees, which have no payment.
+    - ``without_payment``: a clerk marked it as having no payment.
+    - ``chargeback``: the CB or CR payment it led to.
+    - ``assigned_at``: real time, when a clerk's link determined the merchant; null if it was known from the beginning.
     """
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
@@ -442,10 +457,13 @@ class LineError(models.Model):
 class SftpSource(SftpServer):
     """The SFTP server from which an institute's files are fetched, in ``folder``.
 
-    ``pattern``: names of settlement files (``*`` and ``?``). ``after_download``: what to do with a file on the server
-    after it was taken in; ``moved_to``: the folder below ``folder`` for those that are moved. ``every_s``: seconds
-    between two fetches. ``due_at``, ``lease_until``, ``polled_at``: real time. ``failures``: how many fetches in a row
-    failed; ``why``: the last failure.
+    - ``pattern``: names of settlement files (``*`` and ``?``).
+    - ``after_download``: what to do with a file on the server after it was taken in.
+    - ``moved_to``: the folder below ``folder`` for those that are moved.
+    - ``every_s``: seconds between two fetches.
+    - ``due_at``, ``lease_until``, ``polled_at``: real time.
+    - ``failures``: how many fetches in a row failed.
+    - ``why``: the last failure.
     """
 
     class AfterDownload(models.TextChoices):

@@ -23,16 +23,16 @@ from django.db import DatabaseError, transaction
 from gateway.access import audit_log
 from gateway.core import clock
 from gateway.core.secret import Secret
+from gateway.core.watched_folder import INCOMPLETE_SUFFIXES
 from gateway.db.database_clock import read_database_time
 from gateway.db.statement import execute_sql
-from gateway.models import Merchant
 from gateway.timers import wakeup
 from gateway.vault.sealing import current_vault
 from reporting import sftp
 from reporting.settlement import files, pending_uploads
 from reporting.settlement.formats.port import UnreadableFileError
 from reporting.settlement.models import ClearingInstitute, RemoteFile, SettlementFile, SftpSource
-from reporting.settlement.watched_folder import INCOMPLETE_SUFFIXES, INTAKE_TIMER
+from reporting.settlement.watched_folder import INTAKE_TIMER
 from reporting.sftp import SftpUnreachableError
 
 RemoteFileState = RemoteFile.State
@@ -131,11 +131,8 @@ def probe_sftp_source(source: SftpSource) -> int:
         return len(_list_remote_files(client, source))
 
 
-def fetch_due_sources(merchant: Merchant | None) -> int:
-    """Poll every source that is due. Returns how many files were taken in. Files belong to institutes: moving a
-    merchant's clock has no effect here."""
-    if merchant is not None:
-        return 0
+def fetch_due_sources() -> int:
+    """Poll every source that is due. Returns how many files were taken in."""
     began, taken = time.monotonic(), 0
     while time.monotonic() - began < sftp.max_claiming_s() and (claimed := _claim_source()):
         taken += fetch_source(claimed)

@@ -22,7 +22,6 @@ from gateway.access.permissions import AccessScope
 from gateway.core import clock
 from gateway.core.money import format_amount
 from gateway.db.statement import execute_sql
-from gateway.models import Merchant
 from reporting.settlement import missing_settlements
 from reporting.settlement.models import ClearingInstitute, MissingSettlement
 
@@ -45,10 +44,8 @@ FROM due WHERE m.id = due.id RETURNING m.id"""
 log = structlog.get_logger(__name__)
 
 
-def remind_of_unsettled_payments(merchant: Merchant | None = None) -> int:
+def remind_of_unsettled_payments() -> int:
     """Count for every institute, and mail what was not mailed today. Returns how many mails were handled."""
-    if merchant is not None:
-        return 0
     for institute in ClearingInstitute.objects.filter(active=True):
         _count_institute(institute)
     return _send_mails()

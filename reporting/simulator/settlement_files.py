@@ -9,11 +9,12 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime, time, timedelta
+from datetime import date
 from decimal import ROUND_HALF_UP, Decimal
 from types import MappingProxyType
 from typing import Any, Final
 
+from gateway.core import clock
 from gateway.core.money import format_amount
 from gateway.models import Channel, Payment, Status
 from reporting.models import ClearingInstitute
@@ -51,10 +52,10 @@ def _cell(text: str) -> str:
 def list_institute_payments(institute: ClearingInstitute, first: date, last: date) -> Iterator[Payment]:
     """Approved payments of the institute's connectors on these days, in its time zone, oldest first, without transfers
     that came back."""
-    zone = institute.zone
+    begins, ends = clock.bound_days(first, last, institute.zone)
     found = Payment.objects.filter(
-        created_at__gte=datetime.combine(first, time(), zone),
-        created_at__lt=datetime.combine(last + timedelta(days=1), time(), zone),
+        created_at__gte=begins,
+        created_at__lt=ends,
         status=Status.APPROVED,
         returned_at=None,
         connector__in=institute.connectors,
@@ -63,9 +64,7 @@ def list_institute_payments(institute: ClearingInstitute, first: date, last: dat
     yield from found.select_related("channel", "merchant").order_by("created_at", "id").iterator(chunk_size=1_000)
 
 
-def build_settlement_file(
-    institute: ClearingInstitute, payments: Iterable[Payment], paid_on: date, *, fees: bool = True
-) -> SimulatedFile:
+def build_settlement_file(institute: ClearingInstitute, payments: Iterable[Payment], paid_on: date) -> SimulatedFile:
     """Build a file that settles ``payments`` on ``paid_on``. Chargebacks among them get their lines, too. Monthly fees
     of each channel come last."""
     book = SimulatedFile()
@@ -75,9 +74,7 @@ def build_settlement_file(
         if line is not None:
             book.lines.append((line, payment))
             channels[payment.channel_id] = payment.channel
-    if fees:
-        for channel in channels.values():
-            book.lines.append((_fee_line(channel, paid_on), None))
+    book.lines.extend((_fee_line(channel, paid_on), None) for channel in channels.values())
     return book
 
 

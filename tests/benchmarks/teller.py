@@ -19,7 +19,7 @@ def main() -> None:
     from gateway.payments.webhook_payloads import TIMER
 
     while True:
-        if not TIMER.run(None):
+        if not TIMER.run():
             time.sleep(every)
 
 

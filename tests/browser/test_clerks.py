@@ -297,7 +297,7 @@ def test_an_export_goes_on_while_the_clerk_does_something_else(
         expect(page.get_by_role("progressbar")).to_be_visible()
         assert serious(page) == []
         page.goto(f"{site}/admin/gateway/payment/")
-        queue.run_background_work(None)
+        queue.run_background_work()
         page.goto(f"{site}/admin/gateway/backgroundwork/")
         with page.expect_download() as download:
             page.get_by_role("link", name="Download", exact=True).click()

@@ -379,7 +379,7 @@ def test_a_dispute_is_answered_and_won_and_another_runs_out(
 
     with override_settings(GATEWAY_WORK_DIR=str(tmp_path / "work")):
         follow(page, page.get_by_role("button", name="Packet as PDF"))
-        queue.run_background_work(None)
+        queue.run_background_work()
         with page.expect_download() as packet:
             page.locator("a.ck-button.primary").click()
     assert Path(packet.value.path()).read_bytes().startswith(b"%PDF-")

@@ -66,13 +66,13 @@ def test_two_payments_are_picked_looked_at_and_refunded(shop: Shop, site: str, o
         page.select_option("#many-reason", "requested")
         refund.click()
         expect(page.get_by_text("nothing is sent", exact=False).first).to_be_visible()
-        queue.run_background_work(None)
+        queue.run_background_work()
         page.reload()
         expect(page.get_by_role("button", name="Confirm and send")).to_be_visible()
         look("dry-run")
         assert Payment.objects.filter(payment_type="RF").count() == 0
         page.get_by_role("button", name="Confirm and send").click()
-        queue.run_background_work(None)
+        queue.run_background_work()
         page.reload()
         look("done")
     made = Payment.objects.filter(payment_type="RF").order_by("amount").values_list("amount", flat=True)
@@ -89,10 +89,10 @@ def test_captures_of_many_payments_are_taken_back(shop: Shop, site: str, open_pa
     page = open_page()
 
     def confirm() -> None:
-        queue.run_background_work(None)
+        queue.run_background_work()
         page.reload()
         follow(page, page.get_by_role("button", name="Confirm and send"))
-        queue.run_background_work(None)
+        queue.run_background_work()
         page.reload()
 
     with override_settings(GATEWAY_WORK_DIR=str(tmp_path)):

@@ -103,7 +103,7 @@ def test_a_month_is_closed_by_two_people(shop: Shop, site: str, open_page: Open,
         follow(clerk, clerk.get_by_role("button", name="Prepare the closing"))
         expect(clerk.get_by_role("button", name="Sign and close the month")).to_have_count(0)
         follow(clerk, clerk.get_by_role("button", name="Make the month's files (ZIP)"))
-        queue.run_background_work(None)
+        queue.run_background_work()
         with clerk.expect_download() as download:
             clerk.locator("a.ck-button.primary").click()
         compare_with_the_page(zipfile.ZipFile(download.value.path()))

@@ -210,7 +210,7 @@ def compare_with_the_page(page: Page, site: str) -> str:
     page.get_by_label("From").fill(day)
     page.get_by_label("To", exact=True).fill(day)
     follow(page, page.get_by_role("button", name="Make it"))
-    queue.run_background_work(None)
+    queue.run_background_work()
     expect(page.locator("main").get_by_role("link", name=re.compile("Download"))).to_be_visible()
     period = download(page.locator("main"), page, re.compile("Download"))
     assert read_rows(period) == rows
@@ -231,7 +231,7 @@ def export_in_spite_of_a_restart(page: Page, site: str, mails: list[EmailMessage
     assert work.update(state=BackgroundWork.State.RUNNING, slices=1, lease_until=died, asked_at=died) == 1
     page.goto(f"{site}/admin/")
     with override_settings(EMAIL_HOST="mail.example"):
-        queue.run_background_work(None)
+        queue.run_background_work()
     (mail,) = mails
     assert mail.to == ["max@shop.example"]
     link = re.search(r"https?://\S+", str(mail.body))

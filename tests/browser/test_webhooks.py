@@ -113,7 +113,7 @@ def test_a_receiver_that_stopped_is_told_again_by_replay(shop: Shop, site: str, 
         assert serious(page) == []
         follow(page, page.get_by_role("button", name="Replay 3"))
         expect(page.get_by_role("progressbar")).to_be_visible()
-        queue.run_background_work(None)
+        queue.run_background_work()
         deliver(shop)
         expect(page.locator("[data-ended] [data-state]")).to_have_text("Done")
         follow(page, page.get_by_role("link", name="See each of them"))

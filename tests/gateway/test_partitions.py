@@ -317,7 +317,7 @@ def test_inserts_wait_for_a_moment_at_most_and_the_autovacuum_is_waited_for_befo
 def test_the_timer_keeps_the_tables_and_counts_their_values(db: None) -> None:
     now = clock.real_now()
     assert [partitions.count_months_ahead(table, now) for table in partitions.PARTITIONED_TABLES] == [0, 0, 0]
-    assert TIMER.run(None) in (6, 9), "fewer near the end of a month, which the first partition then holds as well"
+    assert TIMER.run() in (6, 9), "fewer near the end of a month, which the first partition then holds as well"
     assert [partitions.count_months_ahead(table, now) for table in partitions.PARTITIONED_TABLES] == [2, 2, 2]
     with statements() as seen:
         assert keep_partitions() == 0

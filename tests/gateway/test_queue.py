@@ -63,14 +63,14 @@ def counting(row: BackgroundWork, folder: AttemptFolder, alive: Callable[[], Non
 def test_work_is_done_slice_by_slice_and_found_again(kind: Callable[[Any], WorkKind], place: Path) -> None:
     """Brief: a job with progress."""
     row = ask(kind(counting), what="all")
-    assert queue.TIMER.run(None) == 3
+    assert queue.TIMER.run() == 3
     row.refresh_from_db()
     assert (row.state, row.done, row.total, queue.compute_percent_done(row)) == (State.DONE, 3, 3, 100)
     path = queue.find_result_file(row)
     assert path is not None
     assert path.read_text() == "1\n2\n3"
     assert AuditEntry.objects.filter(action="trial asked", subject_id=str(row.pk)).exists()
-    assert queue.TIMER.run(None) == 0
+    assert queue.TIMER.run() == 0
 
 
 def test_a_worker_that_dies_costs_its_slice_and_no_more(kind: Callable[[Any], WorkKind]) -> None:
@@ -90,12 +90,12 @@ def test_a_worker_that_dies_costs_its_slice_and_no_more(kind: Callable[[Any], Wo
 
     row = ask(kind(step))
     with pytest.raises(Killed):
-        queue.run_background_work(None)
+        queue.run_background_work()
     row.refresh_from_db()
     assert (row.state, row.done) == (State.RUNNING, 1)
-    assert queue.run_background_work(None) == 0, "its lease holds"
+    assert queue.run_background_work() == 0, "its lease holds"
     BackgroundWork.objects.update(lease_until=clock.real_now())
-    assert queue.run_background_work(None) == 2
+    assert queue.run_background_work() == 2
     row.refresh_from_db()
     path = queue.find_result_file(row)
     assert path is not None
@@ -110,7 +110,7 @@ def test_what_was_cancelled_goes_no_further_and_leaves_no_file(kind: Callable[[A
         return counting(row, folder, alive)
 
     row = ask(kind(step))
-    queue.run_background_work(None)
+    queue.run_background_work()
     row.refresh_from_db()
     assert (row.state, row.done, queue.find_result_file(row)) == (State.CANCELLED, 0, None)
     assert not queue.cancel_work(row, by=BY)
@@ -125,7 +125,7 @@ def test_a_fault_is_tried_again_a_few_times_and_what_cannot_be_done_says_why(kin
     row = ask(kind(broken))
     for _ in range(queue.MAX_SLICE_FAILURES):
         BackgroundWork.objects.update(lease_until=None)
-        queue.run_background_work(None)
+        queue.run_background_work()
     row.refresh_from_db()
     assert row.state == State.FAILED
     assert "disk" not in row.message
@@ -134,7 +134,7 @@ def test_a_fault_is_tried_again_a_few_times_and_what_cannot_be_done_says_why(kin
         raise WorkFailedError("Your right was taken away.")
 
     second = ask(kind(impossible))
-    queue.run_background_work(None)
+    queue.run_background_work()
     second.refresh_from_db()
     assert (second.state, second.message) == (State.FAILED, "Your right was taken away.")
 
@@ -168,9 +168,9 @@ def test_two_requests_at_once_do_not_pass_the_limit_together(kind: Callable[[Any
 def test_files_are_thrown_away_after_their_time(kind: Callable[[Any], WorkKind], place: Path) -> None:
     """Brief: kept for a week."""
     row = ask(kind(counting))
-    queue.run_background_work(None)
+    queue.run_background_work()
     BackgroundWork.objects.update(ended_at=clock.real_now() - queue.RESULT_FILE_RETENTION)
-    queue.run_background_work(None)
+    queue.run_background_work()
     row.refresh_from_db()
     assert queue.find_result_file(row) is None
     assert list(place.iterdir()) == []
@@ -185,7 +185,7 @@ def test_who_lost_the_work_is_told_and_changes_nothing(kind: Callable[[Any], Wor
         if first:
             first.pop()
             BackgroundWork.objects.update(lease_until=clock.real_now())
-            assert queue.run_background_work(None) == 1
+            assert queue.run_background_work() == 1
             try:
                 alive()
             except WorkLeaseLostError:
@@ -195,7 +195,7 @@ def test_who_lost_the_work_is_told_and_changes_nothing(kind: Callable[[Any], Wor
         return SliceResult(done=1, cursor={}, total=1, finished=True, message=folder.own("rows.csv"))
 
     row = ask(kind(step))
-    queue.run_background_work(None)
+    queue.run_background_work()
     row.refresh_from_db()
     assert (row.state, row.done) == (State.DONE, 1)
     assert told == [row.message, "rows-1.csv"]
@@ -234,7 +234,7 @@ def test_pieces_of_work_take_turns_the_oldest_first(
     made = kind(step)
     for name in ("first", "second", "third"):
         ask(made, name=name)
-    assert queue.run_background_work(None) == 9
+    assert queue.run_background_work() == 9
     assert turns == ["first", "second", "third"] * 3
 
 
@@ -252,7 +252,7 @@ def test_only_faults_in_a_row_count(kind: Callable[[Any], WorkKind]) -> None:
     row = ask(kind(step))
     for _ in range(4 * queue.MAX_SLICE_FAILURES):
         BackgroundWork.objects.update(lease_until=None)
-        queue.run_background_work(None)
+        queue.run_background_work()
     row.refresh_from_db()
     assert (row.state, row.done, row.failures) == (State.DONE, 3, 0)
 
@@ -352,7 +352,7 @@ def test_the_owner_of_long_work_is_mailed_where_its_file_is(
         row = ask(kind(counting))
     begin_hours_ago(row)
     short = ask(kind(counting))
-    while queue.run_background_work(None):
+    while queue.run_background_work():
         pass
     (mail,) = mailoutbox
     assert (mail.to, mail.subject) == (["clara@shop.example"], "Fertig: a trial")
@@ -371,17 +371,17 @@ def test_work_that_failed_is_mailed_with_its_reason_and_a_lost_mail_stops_nothin
 
     owner = User.objects.create(username="clara", email="clara@shop.example")
     begin_hours_ago(ask(kind(impossible)))
-    queue.run_background_work(None)
+    queue.run_background_work()
     (mail,) = mailoutbox
     assert (mail.subject, "are gone" in mail.body) == ("Failed: a trial", True)
     monkeypatch.setattr(EmailMessage, "send", away)
     row = ask(kind(impossible))
     begin_hours_ago(row)
-    queue.run_background_work(None)
+    queue.run_background_work()
     row.refresh_from_db()
     assert row.state == State.FAILED
     monkeypatch.undo()
     User.objects.filter(pk=owner.pk).update(is_active=False)
     begin_hours_ago(ask(kind(impossible)))
-    queue.run_background_work(None)
+    queue.run_background_work()
     assert len(mailoutbox) == 1, "somebody who left is told nothing"

@@ -17,7 +17,7 @@ from django_celery_beat.models import IntervalSchedule, PeriodicTask
 from config import beat
 from config.timers import TIMERS
 from gateway import metrics, tasks
-from gateway.models import Merchant, TimerRun
+from gateway.models import TimerRun
 from gateway.timers import registry
 from tests.support.threads import at_once, times
 
@@ -31,7 +31,7 @@ def add() -> Iterator[Add]:
     """Make a timer known for the time of the test."""
     names: list[str] = []
 
-    def make(name: str, run: Callable[[Merchant | None], int], **more: float) -> registry.Timer:
+    def make(name: str, run: Callable[[], int], **more: float) -> registry.Timer:
         timer = registry.Timer(name=name, about="Of a test.", run=run, **more)  # type: ignore[arg-type]
         registry.register_timer(timer)
         names.append(name)
@@ -57,10 +57,9 @@ def test_the_document_names_every_timer_as_it_is() -> None:
     """docs/time.md is read by people who look for what is due."""
     path = ROOT / "docs" / "time.md"
     rows = ["| timer | every s | clock | what it does |", "|---|---|---|---|"]
-    rows += [
-        f"| {timer.name} | {timer.every_s:g} | {'merchant' if timer.next_at else 'real'} | {timer.about} |"
-        for timer in TIMERS
-    ]
+    for timer in TIMERS:
+        whose = "merchant" if isinstance(timer, registry.MerchantTimer) else "real"
+        rows.append(f"| {timer.name} | {timer.every_s:g} | {whose} | {timer.about} |")
     before, told, after = re.split("(?<=writes them -->\n)|(?=<!-- end of the timers)", path.read_text())
     if os.environ.get("UPDATE_SNAPSHOTS"):
         path.write_text(before + "\n".join(rows) + "\n" + after)
@@ -70,11 +69,11 @@ def test_the_document_names_every_timer_as_it_is() -> None:
 def test_one_timer_that_breaks_keeps_no_other_from_running(add: Add) -> None:
     """Its failure is told in the figures, in no error page."""
 
-    def breaks(merchant: Merchant | None) -> int:
+    def breaks() -> int:
         raise RuntimeError("4200000000000000")
 
     add("breaks", breaks)
-    add("works", lambda merchant: 3)
+    add("works", lambda: 3)
     done = registry.run_all_timers()
     assert (done["breaks"], done["works"]) == (0, 3)
     row = TimerRun.objects.get(name="breaks")
@@ -84,7 +83,7 @@ def test_one_timer_that_breaks_keeps_no_other_from_running(add: Add) -> None:
 
 def test_the_figures_tell_how_each_timer_does(add: Add) -> None:
     """Metrics per timer: last run, lag, done."""
-    add("counts", lambda merchant: 2)
+    add("counts", lambda: 2)
     registry.run_timer_now("counts")
     text = metrics.render_metrics().decode()
     assert 'tollhouse_timer_items_total{timer="counts"} 2.0' in text
@@ -96,7 +95,7 @@ def test_runs_are_noted_seldom_and_none_is_forgotten(
     add: Add, django_assert_max_num_queries: Callable[..., object]
 ) -> None:
     """An idle tick writes nothing."""
-    add("often", lambda merchant: 1)
+    add("often", lambda: 1)
     registry.run_timer_now("often")
     for _ in range(5):
         registry.run_timer_now("often")
@@ -112,7 +111,7 @@ def test_a_timer_runs_as_often_at_a_time_as_it_says(transactional_db: None, add:
     """A slow one is not started again by the next tick; another one that is woken meanwhile is not in its way."""
     began, go_on = threading.Semaphore(0), threading.Event()
 
-    def waits(merchant: Merchant | None) -> int:
+    def waits() -> int:
         began.release()
         assert go_on.wait(30)
         return 1
@@ -145,7 +144,7 @@ def test_the_task_of_a_timer_that_is_no_more_does_nothing() -> None:
 
 @pytest.mark.parametrize("wrong", [{"name": "x" * 41}, {"at_once": 0}, {"every_s": 0}])
 def test_a_timer_that_cannot_be_is_refused(wrong: dict[str, object]) -> None:
-    values = {"name": "wrong", "about": "No.", "run": lambda merchant: 0} | wrong
+    values = {"name": "wrong", "about": "No.", "run": lambda: 0} | wrong
     with pytest.raises(ValueError, match="timer"):
         registry.register_timer(registry.Timer(**values))  # type: ignore[arg-type]
     assert "wrong" not in registry.TIMERS
@@ -153,7 +152,7 @@ def test_a_timer_that_cannot_be_is_refused(wrong: dict[str, object]) -> None:
 
 def test_the_command_does_every_timer_without_a_broker(add: Add) -> None:
     """`manage.py tick`."""
-    add("of the command", lambda merchant: 7)
+    add("of the command", lambda: 7)
     told = StringIO()
     call_command("tick", stdout=told)
     assert "7 of the command" in told.getvalue()
@@ -194,7 +193,7 @@ def test_what_the_back_office_changed_stays(add: Add) -> None:
 
 
 def test_ticks_of_no_timer_vanish_and_others_are_nobodys_business(add: Add) -> None:
-    add("soon gone", lambda merchant: 0, every_s=0.5)
+    add("soon gone", lambda: 0, every_s=0.5)
     every = IntervalSchedule.objects.create(every=1, period=IntervalSchedule.SECONDS)
     PeriodicTask.objects.create(name="tick", task="gateway.tasks.tick", interval=every)
     PeriodicTask.objects.create(name="somebody's own", task="shop.tasks.own", interval=every)

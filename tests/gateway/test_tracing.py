@@ -95,7 +95,7 @@ def test_a_stranger_does_not_choose_the_trace(shop: Shop, collector: Collector) 
 
 
 def test_a_timer_and_its_fault_are_told_without_the_faults_message(db: None, collector: Collector) -> None:
-    def fail(_merchant: object) -> int:
+    def fail() -> int:
         raise ValueError("4200000000000000")
 
     timer = registry.Timer(name="trial", about="", run=fail)

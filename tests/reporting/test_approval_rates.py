@@ -628,7 +628,7 @@ def test_an_usual_day_raises_none(shop: Shop) -> None:
 
 def test_a_fall_that_lasts_becomes_the_new_rate(shop: Shop) -> None:
     plant(shop, now_approved=20)
-    alarms.watch_approval_rates(shop.merchant)
+    alarms.watch_approval_rates()
     RateAlarm.objects.update(found_at=clock.real_now() - timedelta(days=8))
     assert alarms.watch_approval_rates() == 4
     assert not RateAlarm.objects.filter(ended_at=None).exists()

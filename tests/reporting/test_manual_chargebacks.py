@@ -60,7 +60,7 @@ def test_a_chargeback_by_hand_and_its_reversal_stand_in_the_file_the_report_the_
     assert (
         manual_chargebacks.record_recent_chargebacks(None),
         manual_chargebacks.record_recent_chargebacks(None),
-        manual_chargebacks.record_all_chargebacks(None),
+        manual_chargebacks.record_all_chargebacks(),
     ) == (2, 0, 0)
     day = f"{SettlementRecord.objects.earliest('line').settlement_date}"
     settlements = shop.api.get(V1, {"date.from": day, "date.to": day})
@@ -95,7 +95,7 @@ def test_the_institutes_line_comes_later_joins_it_and_sums_are_the_institutes(sh
     take_in(csv([row]), of)
     assert Chargeback.objects.count() == 1
     assert not Finding.objects.exists()
-    assert manual_chargebacks.record_all_chargebacks(None) == 0
+    assert manual_chargebacks.record_all_chargebacks() == 0
     told = SettlementRecord.objects.order_by("recorded_at").values_list("chargeback", "settlement_amount")
     assert list(told) == [(case.pk, Decimal("0.00")), (case.pk, Decimal("40.00"))]
     with pytest.raises(exception_queue.ExceptionActionError, match="ledger"):
@@ -105,7 +105,7 @@ def test_the_institutes_line_comes_later_joins_it_and_sums_are_the_institutes(sh
 def test_what_a_line_has_told_of_stands_there_once(shop: Shop) -> None:
     paid = payment_of(shop.api.pay().id)
     take_in(csv([line(paid, ReconciliationType="CHARGEBACK", ReasonCode="000.100.221")]), institute())
-    assert manual_chargebacks.record_all_chargebacks(None) == 0
+    assert manual_chargebacks.record_all_chargebacks() == 0
     assert SettlementRecord.objects.count() == 1
 
 

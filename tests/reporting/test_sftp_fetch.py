@@ -88,7 +88,7 @@ def one_line(shop: Shop, **changes: str) -> bytes:
 def looked(moving: Moving, **by: float) -> int:
     """What a look takes in, after a while."""
     moving.shift(timedelta(**(by or {"minutes": 10})))
-    return sftp_fetch.fetch_due_sources(None)
+    return sftp_fetch.fetch_due_sources()
 
 
 def states(source: SftpSource) -> dict[str, str]:
@@ -213,7 +213,7 @@ def test_what_goes_wrong_is_seen_and_tried_again_less_and_less_often(
     waits = []
     for _ in range(7):
         at = moving.at = source.due_at
-        sftp_fetch.fetch_due_sources(None)
+        sftp_fetch.fetch_due_sources()
         source.refresh_from_db()
         waits.append(int((source.due_at - at).total_seconds() / 60))
     assert waits == [2, 5, 15, 30, 60, 60, 60]
@@ -413,7 +413,7 @@ def test_a_server_that_sends_a_byte_now_and_then_does_not_hold_up_the_others(
         assert looked(moving) == 0
         assert (states(slow), states(other)) == ({"large.csv": "SEEN"}, {"may.csv": "SEEN"})
         moving.shift(timedelta(minutes=10))
-        assert sftp_fetch.fetch_due_sources(None) + sftp_fetch.fetch_due_sources(None) == 1
+        assert sftp_fetch.fetch_due_sources() + sftp_fetch.fetch_due_sources() == 1
     slow.refresh_from_db()
     assert (slow.failures, slow.lease_until) == (1, None)
     assert "large.csv" in slow.why

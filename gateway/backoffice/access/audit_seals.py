@@ -21,7 +21,7 @@ from django.db.models import Exists, OuterRef
 
 from gateway.core import clock
 from gateway.db.statement import execute_sql
-from gateway.models import AuditEntry, AuditSeal, Merchant
+from gateway.models import AuditEntry, AuditSeal
 from gateway.timers.registry import Timer
 
 SEAL_BATCH: Final = 2_000
@@ -62,15 +62,15 @@ def compute_digest(before: str, entry: AuditEntry) -> str:
     return hashlib.sha256(f"{before}{text}".encode()).hexdigest()
 
 
-def seal_new_entries(merchant: Merchant | None = None) -> int:
-    """Seal committed entries that have no seal yet; returns how many. Real time only."""
-    return _seal_entries(LATE_COMMIT_WINDOW) if merchant is None else 0
+def seal_new_entries() -> int:
+    """Seal committed entries that have no seal yet; returns how many."""
+    return _seal_entries(LATE_COMMIT_WINDOW)
 
 
-def seal_late_entries(merchant: Merchant | None = None) -> int:
+def seal_late_entries() -> int:
     """Seal entries without a seal wherever they are: of transactions that were open while thousands of others wrote.
-    All keys are read, so that it is done seldom. Real time only."""
-    return _seal_entries(None) if merchant is None else 0
+    All keys are read, so that it is done seldom."""
+    return _seal_entries(None)
 
 
 def _seal_entries(window: int | None) -> int:
@@ -124,7 +124,7 @@ def check_seals(after: int, before: str, most: int) -> tuple[list[AuditSeal], Ch
     return seals, None
 
 
-def check_chain(noted: str = "") -> tuple[int, str, ChainFault | None]:
+def check_chain(noted: str) -> tuple[int, str, ChainFault | None]:
     """Check the whole chain; returns how many seals are right, the last right digest, and the first fault. ``noted``: a
     digest from elsewhere that has to occur."""
     number, digest, seen = 0, CHAIN_START, not noted

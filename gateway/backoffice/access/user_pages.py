@@ -12,7 +12,7 @@ from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.auth.models import Group, User
 from django.core.exceptions import PermissionDenied
-from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet
+from django.db.models import Exists, Model, OuterRef, Prefetch, Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
@@ -25,6 +25,7 @@ from gateway.access import permissions, signin, unused_accounts
 from gateway.backoffice.access import independence
 from gateway.backoffice.kit.base import (
     BackofficePage,
+    OwnedPage,
     actor_from_request,
     collect_audit_values,
     name_channel_choices,
@@ -432,9 +433,10 @@ def _pk(obj: Any) -> Any:
 
 
 @admin.register(SignIn)
-class SignInAdmin(BackofficePage):
+class SignInAdmin(OwnedPage):
     """Sign-in records: who signed in, from where, and which sessions are open."""
 
+    changeable = False
     nothing = gettext_lazy("Every sign-in leaves a row here.")
     list_display = ("at", "user", "ip", "browser", "second_factor", "last_seen_at", "ended_at", "ended_by")
     list_filter = ("second_factor",)
@@ -447,27 +449,14 @@ class SignInAdmin(BackofficePage):
     def browser(self, row: SignIn) -> str:
         return describe_browser(row.agent)
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[SignIn]:
-        rows = super().get_queryset(request)
-        scope = permissions.find_access_scope(request.user, "gateway.view_signin")
+    def own(self, request: HttpRequest, rows: QuerySet[Any], verb: str = "view") -> QuerySet[Any]:
+        scope = permissions.find_access_scope(request.user, self.right(verb))
         if scope.everything:
             return rows
         if not scope:
             return rows.none()
-        seen = Grant.objects.filter(build_grants_condition(request.user, "gateway.view_signin")).values("user")
+        seen = Grant.objects.filter(build_grants_condition(request.user, self.right(verb))).values("user")
         return rows.filter(user__in=seen, user__is_superuser=False)
 
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return permissions.has_permission(request.user, "gateway.view_signin")
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        return permissions.has_permission(request.user, "gateway.view_signin")
+    def may(self, request: HttpRequest, verb: str, row: Model | None = None) -> bool:
+        return permissions.has_permission(request.user, self.right(verb))

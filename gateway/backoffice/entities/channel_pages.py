@@ -22,7 +22,7 @@ from unfold.decorators import display
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminSelectWidget
 
 from gateway.backoffice.entities.exemption_fields import ExemptionsWidget
-from gateway.backoffice.entities.exemption_trial_pages import TRY_PAGE, build_trial_urls
+from gateway.backoffice.entities.exemption_trial_pages import ExemptionTrial
 from gateway.backoffice.entities.limit_fields import AuthorizationDaysField, CardTestingWidget, RequestLimitsWidget
 from gateway.backoffice.entities.requestor_fields import RequestorsWidget
 from gateway.backoffice.kit import composite_field, config_backed_form
@@ -299,7 +299,7 @@ class ChannelAdmin(MerchantPage):
     @display(description=gettext_lazy("before you save"))
     def exemption_trial(self, channel: Channel) -> SafeString:
         """Where exemption rules are tried on the channel's past payments."""
-        address = reverse(f"admin:{TRY_PAGE}", query={"channel": channel.pk.hex})
+        address = reverse(f"admin:{ExemptionTrial.try_page}", query={"channel": channel.pk.hex})
         return format_html('<a class="th-link" href="{}">{}</a>', address, _("Try exemptions on past payments"))
 
     @display(description=gettext_lazy("before you save"))
@@ -311,7 +311,7 @@ class ChannelAdmin(MerchantPage):
         )
 
     def get_urls(self) -> list[URLPattern]:
-        return [*build_trial_urls(self), *super().get_urls()]
+        return [*ExemptionTrial(self).build_urls("exemptions/", "exemptions/<uuid:work>/"), *super().get_urls()]
 
     def render_change_form(
         self,

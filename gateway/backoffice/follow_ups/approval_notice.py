@@ -23,7 +23,7 @@ from gateway.backoffice.follow_ups.reasons import name_request
 from gateway.backoffice.kit.formatting import build_state_pill, format_money
 from gateway.core import clock
 from gateway.core.mail_address import are_mails_delivered
-from gateway.models import Approval, Merchant
+from gateway.models import Approval
 from gateway.timers import wakeup
 from gateway.timers.registry import Timer
 
@@ -80,12 +80,10 @@ def wake_notices() -> None:
     wakeup.notify_timer(NOTICE_TIMER)
 
 
-def send_due_notices(merchant: Merchant | None) -> int:
+def send_due_notices() -> int:
     """Send the mails that requests and decisions are waiting for; returns how many. Each is claimed before it is sent,
     so that two workers send it once; a mail server that fails undoes nothing: requests wait on the page of approvals,
-    and decisions stand on the dashboard. Real time only."""
-    if merchant is not None:
-        return 0
+    and decisions stand on the dashboard."""
     rows = Approval.objects.exclude(notice="").select_related("merchant", "payment", "asked_by")
     due = list(rows.order_by("asked_at")[:MAX_NOTICES_PER_TICK])
     claimed = [row for row in due if Approval.objects.filter(pk=row.pk, notice=row.notice).update(notice="")]

@@ -11,10 +11,9 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.contrib import admin, messages
-from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.db.models import Q
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
@@ -98,7 +97,7 @@ class ApprovalAdmin(ReadOnlyPage):
     ) -> HttpResponse:
         if request.method != "GET":
             raise PermissionDenied
-        row = self._find_approval(request, unquote(object_id))
+        row: Approval = self.find_row(request, object_id)
         target = Payment.objects.select_related("merchant", "channel").get(pk=row.payment_id)
         row.payment = target
         story = build_payment_story(target)
@@ -159,7 +158,7 @@ class ApprovalAdmin(ReadOnlyPage):
         return {name: _page_of(one) for name, one in (("before", before), ("after", after))}
 
     def decide_view(self, request: HttpRequest, approval: Any) -> HttpResponse:
-        row = self._find_approval(request, str(approval))
+        row: Approval = self.find_row(request, approval)
         back = redirect(reverse("admin:gateway_approval_change", args=[row.pk]))
         if request.method != "POST":
             return back
@@ -193,15 +192,6 @@ class ApprovalAdmin(ReadOnlyPage):
         tell(request, format_labelled(said, result) if result else f"{said}.")
         following = self._waiting(request).filter(asked_at__gt=row.asked_at).first() if good else None
         return redirect(_page_of(following)) if following is not None and verb != "withdraw" else back
-
-    def _find_approval(self, request: HttpRequest, ident: str) -> Approval:
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-        found = self.get_object(request, ident)
-        if found is None:
-            raise Http404
-        row: Approval = found
-        return row
 
 
 def _explain_impossible(row: Approval, target: Payment, chain: Chain) -> str:

@@ -32,7 +32,7 @@ from gateway.backoffice.follow_ups.manual_follow_up import (
 from gateway.backoffice.follow_ups.reasons import PAYOUT_TYPE
 from gateway.core import clock, identifiers, money
 from gateway.core.masking import mask_note
-from gateway.models import Approval, ClerkLimitCounter, ClerkLimitUsage, Merchant, Payment, Status
+from gateway.models import Approval, ClerkLimitCounter, ClerkLimitUsage, Payment, Status
 from gateway.payments.chain_amounts import Chain
 from gateway.timers.registry import Timer, interval_sql
 
@@ -236,15 +236,13 @@ def _end_request(row: Approval, by: audit_log.Actor, made: Payment | None = None
     return row
 
 
-def execute_abandoned_approvals(merchant: Merchant | None) -> int:
+def execute_abandoned_approvals() -> int:
     """Execute approved requests whose worker died before it did; returns how many. Also deletes manual moves older than
     every limit."""
     clerk_limits.delete_expired_moves()
     rows = Approval.objects.filter(
         state=Approval.State.APPROVED, decided_at__lt=clock.real_now() - APPROVAL_ABANDONED_AFTER
     )
-    if merchant is not None:
-        rows = rows.filter(merchant=merchant)
     found = list(rows.order_by("decided_at")[:MAX_APPROVALS_PER_TICK])
     for row in found:
         execute_approval(row, audit_log.Actor(name=row.decided_by_name))

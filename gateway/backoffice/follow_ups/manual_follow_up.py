@@ -244,14 +244,7 @@ def execute_follow_up(
         parameters=_parse_order_parameters(order),
         idempotency=idempotency,
         extra_writes=sent,
-        trace=RequestTrace(
-            request=identifiers.row_id(),
-            method="POST",
-            path=f"/admin/payment/{target.id.hex}",
-            at=clock.real_now(),
-            ip=by.ip,
-            entity=channel.id,
-        ),
+        trace=RequestTrace(method="POST", path=f"/admin/payment/{target.id.hex}", ip=by.ip, entity=channel.id),
     )
     try:
         made = process_follow_up(request)

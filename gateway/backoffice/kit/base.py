@@ -485,15 +485,21 @@ class BackofficePage(ModelAdmin):
             context = {"seen": seen, **(extra_context or {})}
             return super().changeform_view(request, object_id, form_url, context)
 
-    def find_viewed_row(self, request: HttpRequest, object_id: str) -> Any:
-        """The row of a page that is only read. Raises PermissionDenied, and Http404 for a row outside the user's
-        scope."""
-        if request.method != "GET" or not self.has_view_permission(request):
+    def find_row(self, request: HttpRequest, object_id: object, *related: str) -> Any:
+        """The row of a page of our own, with its ``related`` rows. Raises PermissionDenied, and Http404 for a row
+        outside the user's scope."""
+        if not self.has_view_permission(request):
             raise PermissionDenied
-        row = self.get_object(request, unquote(object_id))
+        row = self.get_object(request, unquote(str(object_id)))
         if row is None:
             raise Http404
-        return row
+        return self.model._default_manager.select_related(*related).get(pk=row.pk) if related else row
+
+    def find_viewed_row(self, request: HttpRequest, object_id: str) -> Any:
+        """The row of a page that is only read, as :meth:`find_row` does."""
+        if request.method != "GET":
+            raise PermissionDenied
+        return self.find_row(request, object_id)
 
     def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
         """The audit entries of one row. A row that the user may not see answers 404."""
@@ -517,66 +523,20 @@ class BackofficePage(ModelAdmin):
         return TemplateResponse(request, "admin/audit_history.html", context)
 
 
-class MerchantPage(BackofficePage):
-    """Rows that belong to merchants; each user sees those that their grants reach.
+class OwnedPage(BackofficePage):
+    """Rows whose owner decides who sees and changes them. Rows are switched off, not deleted, unless the page sets
+    ``deletable``."""
 
-    ``merchant_path``, ``channel_path``: lookups from a row to its merchant and its channel, "pk" for the row itself.
-    Without ``channel_path`` the rows belong to the merchant as a whole, and grants on one channel do not reach them.
-    Rows are switched off, not deleted, unless the page sets ``deletable``.
-    """
-
-    merchant_path: ClassVar[str] = "merchant"
-    channel_path: ClassVar[str | None] = "channel"
     changeable: ClassVar[bool] = True
     deletable: ClassVar[bool] = False
 
-    def scope(self, request: HttpRequest, verb: str = "view") -> AccessScope:
-        """The access scope in which the user may ``verb`` these rows."""
-        return permissions.find_access_scope(request.user, self.right(verb))
-
     def own(self, request: HttpRequest, rows: models.QuerySet[Any], verb: str = "view") -> models.QuerySet[Any]:
         """The rows among ``rows`` that the user may ``verb``. Actions filter the selected rows with it."""
-        return self.reached(rows, self.scope(request, verb))
-
-    def reached(self, rows: models.QuerySet[Any], scope: AccessScope) -> models.QuerySet[Any]:
-        """The rows among ``rows`` in ``scope``. A page whose rows lead to their merchant in another way overrides this
-        and :meth:`place`."""
-        if not scope:
-            return rows.none()
-        return rows if scope.everything else rows.filter(scope.where(self.merchant_path, self.channel_path))
-
-    def place(self, row: Any) -> RowOwner:
-        """The merchant and channel that ``row``, one of this page's model, belongs to."""
-        return RowOwner(
-            merchant=_resolve_lookup_id(row, self.merchant_path),
-            channel=_resolve_lookup_id(row, self.channel_path) if self.channel_path else None,
-        )
+        raise NotImplementedError
 
     def may(self, request: HttpRequest, verb: str, row: models.Model | None = None) -> bool:
         """Whether the user may ``verb`` this row, or any row if ``row`` is None."""
-        found = self.scope(request, verb)
-        return bool(found) if row is None else found.covers(self.place(row))
-
-    def record(
-        self,
-        request: HttpRequest,
-        action: str,
-        row: models.Model,
-        *,
-        before: Mapping[str, Any] | None = None,
-        after: Mapping[str, Any] | None = None,
-    ) -> None:
-        merchant = self.place(self._find_page_row(row)).merchant
-        actor = actor_from_request(request)
-        audit_log.record_audit_entry(actor, action, row, merchant=merchant, before=before, after=after)
-
-    def _find_page_row(self, row: models.Model) -> models.Model:
-        """The row of this page that an inline's row belongs to; any other row is its own."""
-        above = None
-        if not isinstance(row, self.model):
-            above = next((field.name for field in row._meta.fields if field.related_model is self.model), None)
-        page_row: models.Model = row if above is None else getattr(row, above)
-        return page_row
+        raise NotImplementedError
 
     # --- what Django's admin asks -----------------------------------------------------------------------------------
 
@@ -616,6 +576,63 @@ class MerchantPage(BackofficePage):
         super().delete_queryset(request, self.own(request, queryset, "delete"))
 
 
+class MerchantPage(OwnedPage):
+    """Rows that belong to merchants; each user sees those that their grants reach.
+
+    ``merchant_path``, ``channel_path``: lookups from a row to its merchant and its channel, "pk" for the row itself.
+    Without ``channel_path`` the rows belong to the merchant as a whole, and grants on one channel do not reach them.
+    """
+
+    merchant_path: ClassVar[str] = "merchant"
+    channel_path: ClassVar[str | None] = "channel"
+
+    def scope(self, request: HttpRequest, verb: str = "view") -> AccessScope:
+        """The access scope in which the user may ``verb`` these rows."""
+        return permissions.find_access_scope(request.user, self.right(verb))
+
+    def own(self, request: HttpRequest, rows: models.QuerySet[Any], verb: str = "view") -> models.QuerySet[Any]:
+        return self.reached(rows, self.scope(request, verb))
+
+    def reached(self, rows: models.QuerySet[Any], scope: AccessScope) -> models.QuerySet[Any]:
+        """The rows among ``rows`` in ``scope``. A page whose rows lead to their merchant in another way overrides this
+        and :meth:`place`."""
+        if not scope:
+            return rows.none()
+        return rows if scope.everything else rows.filter(scope.where(self.merchant_path, self.channel_path))
+
+    def place(self, row: Any) -> RowOwner:
+        """The merchant and channel that ``row``, one of this page's model, belongs to."""
+        return RowOwner(
+            merchant=_resolve_lookup_id(row, self.merchant_path),
+            channel=_resolve_lookup_id(row, self.channel_path) if self.channel_path else None,
+        )
+
+    def may(self, request: HttpRequest, verb: str, row: models.Model | None = None) -> bool:
+        found = self.scope(request, verb)
+        return bool(found) if row is None else found.covers(self.place(row))
+
+    def record(
+        self,
+        request: HttpRequest,
+        action: str,
+        row: models.Model,
+        *,
+        before: Mapping[str, Any] | None = None,
+        after: Mapping[str, Any] | None = None,
+    ) -> None:
+        merchant = self.place(self._find_page_row(row)).merchant
+        actor = actor_from_request(request)
+        audit_log.record_audit_entry(actor, action, row, merchant=merchant, before=before, after=after)
+
+    def _find_page_row(self, row: models.Model) -> models.Model:
+        """The row of this page that an inline's row belongs to; any other row is its own."""
+        above = None
+        if not isinstance(row, self.model):
+            above = next((field.name for field in row._meta.fields if field.related_model is self.model), None)
+        page_row: models.Model = row if above is None else getattr(row, above)
+        return page_row
+
+
 def _name_column(column: Any) -> str:
     return column if isinstance(column, str) else str(column.__name__)
 
@@ -650,7 +667,7 @@ class ReadOnlyPage(MerchantPage):
     changeable = False
 
 
-class PspPage(BackofficePage):
+class PspPage(OwnedPage):
     """Rows that belong to a PSP. Its own staff sees and changes them; rows of other PSPs answer 404.
 
     ``psp_path``: the lookup from a row to its PSP, "pk" for the row itself.
@@ -659,23 +676,17 @@ class PspPage(BackofficePage):
     psp_path: ClassVar[str] = "psp"
 
     def own(self, request: HttpRequest, rows: models.QuerySet[Any], verb: str = "view") -> models.QuerySet[Any]:
-        """The rows among ``rows`` whose PSP the user may ``verb``."""
         return rows.filter(**{f"{self.psp_path}__in": permissions.list_permitted_psps(request.user, self.right(verb))})
 
-    def _may(self, request: HttpRequest, verb: str, row: Any = None) -> bool:
+    def may(self, request: HttpRequest, verb: str, row: models.Model | None = None) -> bool:
         if row is None:
             return permissions.has_psp_permission(request.user, self.right(verb))
-        psps = permissions.list_permitted_psps(request.user, self.right(verb))
-        if isinstance(row, models.Model) and row._state.adding:
-            psp = _resolve_lookup_id(row, self.psp_path)
-            return psp is not None and psps.filter(pk=psp).exists()
-        found = self.get_object(request, str(row.pk) if isinstance(row, models.Model) else unquote(str(row)))
         # The row as it is stored, whatever a form has just put into it.
-        stored_psp = _resolve_lookup_id(found, self.psp_path) if found is not None else None
-        return stored_psp is not None and psps.filter(pk=stored_psp).exists()
-
-    def get_queryset(self, request: HttpRequest) -> models.QuerySet[Any]:
-        return self.own(request, super().get_queryset(request))
+        stored = row if row._state.adding else self.get_object(request, str(row.pk))
+        psp = _resolve_lookup_id(stored, self.psp_path) if stored is not None else None
+        return (
+            psp is not None and permissions.list_permitted_psps(request.user, self.right(verb)).filter(pk=psp).exists()
+        )
 
     def offered(self, request: HttpRequest, rows: models.QuerySet[Any], wanted: Sequence[str]) -> models.QuerySet[Any]:
         """The rows among ``rows`` below the PSPs on which the user has one of these permissions, for another page's
@@ -685,51 +696,20 @@ class PspPage(BackofficePage):
             found |= models.Q(**{f"{self.psp_path}__in": permissions.list_permitted_psps(request.user, right)})
         return rows.filter(found)
 
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self._may(request, "view", obj)
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return self._may(request, "add")
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self._may(request, "change", obj)
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        return self._may(request, "view")
-
     def save_model(self, request: HttpRequest, obj: Any, form: ModelForm[Any], change: bool) -> None:
-        if not self._may(request, "change" if change else "add", obj):
-            raise PermissionDenied
         super().save_model(request, obj, form, change)
         permissions.clear_grant_cache(request.user)
 
 
-class InstallationPage(BackofficePage):
+class InstallationPage(OwnedPage):
     """Rows that belong to no merchant and no PSP. Users with the page's permission on everything see and change
     them."""
 
-    changeable: ClassVar[bool] = True
+    def own(self, request: HttpRequest, rows: models.QuerySet[Any], verb: str = "view") -> models.QuerySet[Any]:
+        return rows
 
-    def _may(self, request: HttpRequest, verb: str) -> bool:
+    def may(self, request: HttpRequest, verb: str, row: models.Model | None = None) -> bool:
         return permissions.find_access_scope(request.user, self.right(verb)).everything
-
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self._may(request, "view")
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return self.changeable and self._may(request, "add")
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self.changeable and self._may(request, "change")
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        return self._may(request, "view")
 
 
 class ReadOnlyInline(TabularInline):

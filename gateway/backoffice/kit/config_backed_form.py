@@ -25,14 +25,11 @@ def validate_section(target: ConfigurationTarget | None, section: str, value: An
     return faults
 
 
-def add_section_errors(
-    form: forms.BaseForm, faults: d.DocumentFaults, fields: Mapping[str, str], rest: str | None = None
-) -> None:
-    """Add a section's errors to a form. ``fields``: first name of a path → field; ``rest`` takes all others, None:
-    above the form."""
+def add_section_errors(form: forms.BaseForm, faults: d.DocumentFaults, fields: Mapping[str, str]) -> None:
+    """Add a section's errors to a form. ``fields``: first name of a path → field; others stand above the form."""
     for fault in faults:
         first = fault.path.lstrip(".").partition(".")[0].partition("[")[0]
-        field = fields.get(first, rest)
+        field = fields.get(first)
         path = fault.path.lstrip(".")
         words = fault.message if path == first else f"{path}: {fault.message}"
         form.add_error(field if field in form.fields else None, words)

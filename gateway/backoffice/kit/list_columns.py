@@ -47,6 +47,10 @@ class ListColumn:
     def head(self) -> str:
         return f"{self.title} ({name_zone()})" if self.timed else str(self.title)
 
+    @property
+    def is_orderable(self) -> bool:
+        return self.order is not None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PickedRow:
@@ -79,7 +83,7 @@ def choose_list_order(asked: Mapping[str, str], columns: Mapping[str, ListColumn
 def link_list_order(name: str, column: ListColumn, asked: Mapping[str, str]) -> dict[str, str]:
     """How a list is ordered by a column (``sorted``: as of aria-sort), and the address that orders by it, or the other
     way round. Largest amounts come first."""
-    if column.order is None:
+    if not column.is_orderable:
         return {}
     order = asked.get(ORDER_PARAMETER, "")
     up, down = order == name, order == f"-{name}"

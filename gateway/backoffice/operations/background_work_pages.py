@@ -13,9 +13,8 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.contrib import admin, messages
-from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
@@ -26,7 +25,7 @@ from gateway.access import permissions
 from gateway.background import queue
 from gateway.background.files import public_file_name
 from gateway.backoffice.kit import keyset
-from gateway.backoffice.kit.base import BackofficePage, actor_from_request
+from gateway.backoffice.kit.base import OwnedPage, actor_from_request
 from gateway.backoffice.kit.formatting import build_state_pill, format_number
 from gateway.backoffice.kit.work_start import start_page_work
 from gateway.backoffice.payments import payment_export
@@ -46,9 +45,7 @@ MIN_RATED_S = 3.0
 """Work that began less than so long ago has no rate yet."""
 
 
-def start_payment_export(
-    request: HttpRequest, *, ids: Sequence[UUID] = (), columns: Sequence[str] = ()
-) -> HttpResponse:
+def start_payment_export(request: HttpRequest, *, ids: Sequence[UUID], columns: Sequence[str]) -> HttpResponse:
     """Start the export of a list, or of the payments ``ids``, with some of the list's ``columns`` or, without any, all
     that an export has. The caller has checked the permission."""
     back = redirect(reverse("admin:gateway_payment_changelist"))
@@ -80,9 +77,10 @@ def start_payment_export(
 
 
 @admin.register(BackgroundWork)
-class BackgroundWorkAdmin(BackofficePage):
+class BackgroundWorkAdmin(OwnedPage):
     """Background work; every user sees their own."""
 
+    changeable = False
     has_views = False
     is_named_in_trail = True
 
@@ -98,23 +96,11 @@ class BackgroundWorkAdmin(BackofficePage):
         ]
         return own + super().get_urls()
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[BackgroundWork]:
-        return super().get_queryset(request).filter(owner=request.user.pk)
+    def own(self, request: HttpRequest, rows: QuerySet[Any], verb: str = "view") -> QuerySet[Any]:
+        return rows.filter(owner=request.user.pk)
 
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def may(self, request: HttpRequest, verb: str, row: Model | None = None) -> bool:
         return any(permissions.has_permission(request.user, kind.right) for kind in queue.WORK_KINDS.values())
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        return self.has_view_permission(request)
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         if not self.has_view_permission(request):
@@ -135,7 +121,7 @@ class BackgroundWorkAdmin(BackofficePage):
     ) -> HttpResponse:
         if request.method != "GET":
             raise PermissionDenied
-        row = self._find_own_work(request, unquote(object_id))
+        row = self.find_row(request, object_id)
         context = {
             **self.admin_site.each_context(request),
             "title": row.title,
@@ -147,12 +133,12 @@ class BackgroundWorkAdmin(BackofficePage):
         return TemplateResponse(request, "admin/clerk/work.html", context)
 
     def state_view(self, request: HttpRequest, work: Any) -> HttpResponse:
-        state = _render_work(self._find_own_work(request, work), request)
+        state = _render_work(self.find_row(request, work), request)
         shown = {name: state[name] for name in ("share", "done", "total", "message", "ended", "file", "rate")}
         return JsonResponse(shown | {"state": str(state["pill"]["text"])})
 
     def file_view(self, request: HttpRequest, work: Any) -> HttpResponse | FileResponse:
-        row = self._find_own_work(request, work)
+        row = self.find_row(request, work)
         path = open_work_file(row)
         if path is None:
             raise Http404
@@ -166,7 +152,7 @@ class BackgroundWorkAdmin(BackofficePage):
         return answer
 
     def cancel_view(self, request: HttpRequest, work: Any) -> HttpResponse:
-        row = self._find_own_work(request, work)
+        row = self.find_row(request, work)
         if request.method == "POST":
             self._cancel_work(request, row)
         return redirect(reverse("admin:gateway_backgroundwork_change", args=[row.pk]))
@@ -176,14 +162,6 @@ class BackgroundWorkAdmin(BackofficePage):
             messages.success(request, _("Cancelled. What was written is thrown away."))
         else:
             messages.info(request, _("It had ended already."))
-
-    def _find_own_work(self, request: HttpRequest, ident: Any) -> BackgroundWork:
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-        row: BackgroundWork | None = self.get_object(request, str(ident))
-        if row is None:
-            raise Http404
-        return row
 
 
 def open_work_file(row: BackgroundWork) -> Any:

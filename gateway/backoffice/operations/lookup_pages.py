@@ -12,10 +12,9 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.contrib import admin, messages
-from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.db.models import Q, QuerySet
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
@@ -179,7 +178,7 @@ class RegistrationAdmin(ReadOnlyPage):
 
     def updates_view(self, request: HttpRequest, registration: UUID) -> HttpResponse:
         """Keep a card out of the account updater, or let it in again, as the API's accountUpdater does."""
-        row = self._find_registration(request, str(registration))
+        row = self._find_registration(request, registration)
         if request.method != "POST" or not self.has_delete_permission(request, row):
             raise PermissionDenied
         wanted, by = request.POST.get("wanted") == "true", actor_from_request(request)
@@ -212,13 +211,9 @@ class RegistrationAdmin(ReadOnlyPage):
             after={"status": "DELETED", "payment": made.id.hex},
         )
 
-    def _find_registration(self, request: HttpRequest, object_id: str) -> Registration:
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-        found = self.get_object(request, unquote(object_id))
-        if found is None:
-            raise Http404
-        return Registration.objects.select_related("merchant", "channel").get(pk=found.pk)
+    def _find_registration(self, request: HttpRequest, object_id: object) -> Registration:
+        row: Registration = self.find_row(request, object_id, "merchant", "channel")
+        return row
 
 
 def _render_account_update(row: Registration) -> dict[str, Any] | None:

@@ -5,12 +5,10 @@ Keeping a choice: gateway.backoffice.kit.list_columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
-from urllib.parse import parse_qsl, urlencode
-from uuid import UUID
 
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -19,7 +17,15 @@ from django.utils.translation import gettext_lazy as _
 from gateway.backoffice.kit import list_columns
 from gateway.backoffice.kit.formatting import build_state_pill, format_money, render_moment
 from gateway.backoffice.kit.links import build_payment_page_url
-from gateway.backoffice.kit.list_columns import ORDER_PARAMETER, Cell, ListColumn, PickedRow, render_link, render_pill
+from gateway.backoffice.kit.list_columns import (
+    ORDER_PARAMETER,
+    Cell,
+    ListColumn,
+    PickedRow,
+    render_link,
+    render_list_table,
+    render_pill,
+)
 from gateway.backoffice.kit.result_words import describe_result
 from gateway.backoffice.payments.chain_words import build_payment_pill
 from gateway.backoffice.payments.payment_titles import format_payment_title
@@ -33,19 +39,20 @@ PAYMENT_LIST: Final = Payment._meta.label_lower
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaymentColumn(ListColumn):
-    """``render_sent``: the cell, in place of ``render``, for what only the sent parameters tell. ``field``: the column
-    of the table that the list may be ordered by; '' for none."""
+    """``field``: the column of the table that the list may be ordered by; '' for none. ``shows_request``: whether the
+    cell is made of what was sent, which the list does not read otherwise."""
 
-    render_sent: Callable[[Payment, Mapping[str, Any]], Cell] | None = None
     field: str = ""
+    shows_request: bool = False
 
-    def render_cell(self, row: Payment, sent: Mapping[str, Any]) -> Cell:
-        return self.render_sent(row, sent) if self.render_sent is not None else self.render(row)
+    @property
+    def is_orderable(self) -> bool:
+        return bool(self.field)
 
 
-def _read_sent(structure: str, name: str) -> Callable[[Payment, Mapping[str, Any]], str]:
-    def read(_row: Payment, sent: Mapping[str, Any]) -> str:
-        part = sent.get(structure)
+def _read_sent(structure: str, name: str) -> Callable[[Payment], str]:
+    def read(row: Payment) -> str:
+        part = row.request.get(structure)
         return mask_text(str(part.get(name) or "")) if isinstance(part, Mapping) else ""
 
     return read
@@ -70,13 +77,13 @@ def render_means(row: Payment) -> Cell:
     return format_html('{} <span class="ck-mono">•••• {}</span>', row.brand, last) if last else row.brand
 
 
-def _render_holder(row: Payment, sent: Mapping[str, Any]) -> str:
-    found = (_read_sent(structure, "holder")(row, sent) for structure in ("card", "bankAccount"))
+def _render_holder(row: Payment) -> str:
+    found = (_read_sent(structure, "holder")(row) for structure in ("card", "bankAccount"))
     return next((text for text in found if text), mask_text(str(row.answer.get("card", {}).get("holder") or "")))
 
 
-def _render_shopper(row: Payment, sent: Mapping[str, Any]) -> str:
-    names = (_read_sent("customer", name)(row, sent) for name in ("givenName", "surname"))
+def _render_shopper(row: Payment) -> str:
+    names = (_read_sent("customer", name)(row) for name in ("givenName", "surname"))
     return " ".join(name for name in names if name)
 
 
@@ -118,11 +125,13 @@ PAYMENT_COLUMNS: Final[Mapping[str, PaymentColumn]] = MappingProxyType({
         field="merchant_invoice_id",
     ),
     "memo": PaymentColumn(
-        title=_("Memo"), render_sent=lambda _row, sent: mask_text(str(sent.get("merchantMemo") or "")), style="ck-cut",
+        title=_("Memo"), render=lambda row: mask_text(row.merchant_memo), style="ck-cut", shows_request=True,
     ),
-    "shopper": PaymentColumn(title=_("Shopper"), render_sent=_render_shopper, style="ck-cut"),
-    "email": PaymentColumn(title=_("E-mail"), render_sent=_read_sent("customer", "email"), style="ck-cut"),
-    "holder": PaymentColumn(title=_("Holder"), render_sent=_render_holder, style="ck-cut"),
+    "shopper": PaymentColumn(title=_("Shopper"), render=_render_shopper, style="ck-cut", shows_request=True),
+    "email": PaymentColumn(
+        title=_("E-mail"), render=_read_sent("customer", "email"), style="ck-cut", shows_request=True,
+    ),
+    "holder": PaymentColumn(title=_("Holder"), render=_render_holder, style="ck-cut", shows_request=True),
     "result": PaymentColumn(
         title=_("Result"), field="result_code",
         render=lambda row: describe_result(row.result_code),
@@ -157,52 +166,18 @@ def parse_order(text: str) -> str:
     return f"-{field}" if down else field
 
 
-def render_head(names: Iterable[str], order: str, query: str) -> list[dict[str, Any]]:
-    """Title and style of each column, how the list is ordered by it (``sorted``: as of aria-sort), and the address that
-    orders by it, or the other way round."""
-    found = []
-    for name in names:
-        column = PAYMENT_COLUMNS[name]
-        up = order == column.field if column.field else False
-        down = (order == f"-{column.field}" if order else name == "when") if column.field else False
-        turned = f"-{name}" if up or (not down and column.style == "num") else name
-        found.append(
-            {
-                "title": column.head,
-                "style": column.style,
-                "sorted": "ascending" if up else "descending" if down else "",
-                "address": _replace_parameter(query, ORDER_PARAMETER, turned) if column.field else "",
-            }
-        )
-    return found
+def build_payment_table(rows: Sequence[Payment], names: Sequence[str], asked: Mapping[str, str]) -> dict[str, Any]:
+    """Head and rows of the list, whose address has the parameters ``asked``. What was sent is read by one more
+    statement, and only where a column shows it."""
+    if any(PAYMENT_COLUMNS[name].shows_request for name in names):
+        found = Payment.objects.only("request", "merchant_memo").in_bulk([row.pk for row in rows])
+        for row in rows:
+            sent = found.get(row.pk, Payment())
+            row.request, row.merchant_memo = sent.request, sent.merchant_memo
+    if not parse_order(asked.get(ORDER_PARAMETER, "")):
+        asked = {**asked, ORDER_PARAMETER: "-when"}
+    return render_list_table(rows, PAYMENT_COLUMNS, names, USUAL_COLUMNS, pick=_name_picked, asked=asked)
 
 
-def _replace_parameter(query: str, name: str, value: str) -> str:
-    kept = [(key, text) for key, text in parse_qsl(query.removeprefix("?")) if key != name]
-    return f"?{urlencode([*kept, (name, value)])}"
-
-
-def render_rows(rows: Sequence[Payment], names: Sequence[str]) -> list[dict[str, Any]]:
-    """The rows of the list with their cells. What was sent is read by one more statement, and only where a column
-    shows it."""
-    sent: dict[UUID, Mapping[str, Any]] = {}
-    if any(PAYMENT_COLUMNS[name].render_sent for name in names):
-        found = Payment.objects.filter(pk__in=[row.pk for row in rows]).values_list("pk", "request", "merchant_memo")
-        sent = {pk: {**request, "merchantMemo": memo} for pk, request, memo in found}
-    shown = [(PAYMENT_COLUMNS[name], name in USUAL_COLUMNS) for name in names]
-    return [
-        {
-            "pick": PickedRow(
-                value=row.pk.hex, name=f"{format_payment_title(row)} {format_money(row.amount, row.currency)}"
-            ),
-            "cells": [
-                {
-                    "shown": each.render_cell(row, sent.get(row.pk, {})),
-                    "style": each.style,
-                    "label": "" if usual else each.head,
-                }
-                for each, usual in shown
-            ],
-        }
-        for row in rows
-    ]
+def _name_picked(row: Payment) -> PickedRow:
+    return PickedRow(value=row.pk.hex, name=f"{format_payment_title(row)} {format_money(row.amount, row.currency)}")

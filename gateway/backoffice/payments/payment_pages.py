@@ -175,10 +175,7 @@ class PaymentAdmin(ReadOnlyPage):
             "readings": _list_other_readings(request.GET.get("q", ""), asked),
             "too_much": too_much,
             "rows": page.rows,
-            "table": {
-                "head": payment_columns.render_head(columns, order, _build_list_query(listed)),
-                "rows": payment_columns.render_rows(page.rows, columns),
-            },
+            "table": payment_columns.build_payment_table(page.rows, columns, dict(_list_passed_filters(listed))),
             "archived": render_archived_rows(archived[:MAX_SHOWN_ARCHIVED]),
             "archived_number": len(archived),
             "columns": list_column_choices(columns, self.list_column_titles(request), "when"),
@@ -374,7 +371,7 @@ class PaymentAdmin(ReadOnlyPage):
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
         try:
-            payment = self._find_payment(request, unquote(object_id))
+            payment = self._find_payment(request, object_id)
         except Http404:
             archived = self._find_archived(
                 request, find_archived_payment(identifiers.parse_id(unquote(object_id).replace("-", "")), None)
@@ -446,7 +443,7 @@ class PaymentAdmin(ReadOnlyPage):
 
     def timeline_view(self, request: HttpRequest, payment: Any) -> HttpResponse:
         """The timeline alone with the text of each webhook, as a fragment: the docs show it below a run sample."""
-        row = self._find_payment(request, str(payment))
+        row = self._find_payment(request, payment)
         if request.method != "GET":
             raise PermissionDenied
         self.record(request, "view", row)
@@ -467,14 +464,9 @@ class PaymentAdmin(ReadOnlyPage):
         response["Cache-Control"] = "no-store"
         return response
 
-    def _find_payment(self, request: HttpRequest, ident: str, verb: str = "view") -> Payment:
+    def _find_payment(self, request: HttpRequest, ident: object, verb: str = "view") -> Payment:
         """A payment in the user's scope with everything its page reads; 404 outside it."""
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-        found = self.get_object(request, ident)
-        if found is None:
-            raise Http404
-        row = Payment.objects.select_related("merchant", "channel").get(pk=found.pk)
+        row: Payment = self.find_row(request, ident, "merchant", "channel")
         if verb != "view" and not self.may(request, verb, row):
             raise PermissionDenied
         return row
@@ -482,11 +474,11 @@ class PaymentAdmin(ReadOnlyPage):
     def follow_up_view(self, request: HttpRequest, payment: Any, code: str) -> HttpResponse:
         if code not in OPERATIONS:
             raise Http404
-        row = self._find_payment(request, str(payment), "gateway.operate_payment")
+        row = self._find_payment(request, payment, "gateway.operate_payment")
         return follow_up_form.handle_follow_up_form(self, request, row, code)
 
     def payout_view(self, request: HttpRequest, payment: Any) -> HttpResponse:
-        row = self._find_payment(request, str(payment), "gateway.operate_payment")
+        row = self._find_payment(request, payment, "gateway.operate_payment")
         return payout_form.handle_payout_form(self, request, row)
 
     def export_view(self, request: HttpRequest) -> HttpResponse:

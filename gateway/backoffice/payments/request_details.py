@@ -14,6 +14,7 @@ from typing import Any, Final
 from django.utils.translation import gettext as _
 
 from gateway.backoffice.kit.formatting import format_money
+from gateway.core.compact_json import get_json_object
 from gateway.core.masking import mask_text
 from gateway.models import Payment
 
@@ -96,16 +97,16 @@ def _mask_card(card: DetailCard) -> DetailCard:
 
 
 def _build_cards(payment: Payment, sent: Mapping[str, Any]) -> Iterator[DetailCard]:
-    yield DetailCard(title="Customer", facts=list(_list_person_facts(_read_structure(sent, "customer"))))
-    yield DetailCard(title="Billing address", facts=list(_list_address_facts(_read_structure(sent, "billing"))))
-    shipping = _read_structure(sent, "shipping")
+    yield DetailCard(title="Customer", facts=list(_list_person_facts(get_json_object(sent, "customer"))))
+    yield DetailCard(title="Billing address", facts=list(_list_address_facts(get_json_object(sent, "billing"))))
+    shipping = get_json_object(sent, "shipping")
     facts = list(_list_address_facts(shipping)) + [
         (_(name), str(shipping[key])) for key, name in _SHIPPING if shipping.get(key)
     ]
     yield DetailCard(title="Shipping address", facts=facts)
     # The recipient may be another person than the payer (Part A, Shipping customer).
     yield DetailCard(
-        title="Shipped to another person", facts=list(_list_person_facts(_read_structure(shipping, "customer")))
+        title="Shipped to another person", facts=list(_list_person_facts(get_json_object(shipping, "customer")))
     )
     references = (
         ("Order number", payment.merchant_transaction_id),
@@ -115,13 +116,8 @@ def _build_cards(payment: Payment, sent: Mapping[str, Any]) -> Iterator[DetailCa
         ("Category", str(sent.get("transactionCategory", ""))),
     )
     yield DetailCard(title="References", facts=[(_(name), value) for name, value in references if value])
-    custom = _read_structure(sent, "customParameters")
+    custom = get_json_object(sent, "customParameters")
     yield DetailCard(title="Your own parameters", facts=[(name, str(value)) for name, value in custom.items()])
-
-
-def _read_structure(sent: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = sent.get(name)
-    return found if isinstance(found, Mapping) else {}
 
 
 def _list_person_facts(person: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -144,7 +140,7 @@ def _list_address_facts(address: Mapping[str, Any]) -> Iterator[tuple[str, str]]
 
 
 def _read_items(sent: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    items = _read_structure(sent, "cart").get("items")
+    items = get_json_object(sent, "cart").get("items")
     return [item for item in items if isinstance(item, Mapping)] if isinstance(items, list) else []
 
 
@@ -198,7 +194,7 @@ def _check_item(item: Mapping[str, Any]) -> Iterator[str]:
 def _list_warnings(payment: Payment, sent: Mapping[str, Any], splits: Sequence[SellerSplit]) -> Iterator[str]:
     totals = [total for item in _read_items(sent) if (total := _parse_number(item.get("totalAmount"))) is not None]
     if totals and len(totals) == len(_read_items(sent)):
-        shipping = _parse_number(_read_structure(sent, "shipping").get("cost")) or Decimal(0)
+        shipping = _parse_number(get_json_object(sent, "shipping").get("cost")) or Decimal(0)
         discount = _parse_number(sent.get("discountAmount")) or Decimal(0)
         total = sum(totals, Decimal(0))
         possible = {total, total + shipping, total - discount, total + shipping - discount}
@@ -214,7 +210,7 @@ def _list_warnings(payment: Payment, sent: Mapping[str, Any], splits: Sequence[S
 
 
 def _build_splits(sent: Mapping[str, Any]) -> list[SellerSplit]:
-    sellers = _read_structure(sent, "marketPlace").get("sellers")
+    sellers = get_json_object(sent, "marketPlace").get("sellers")
     found = []
     for seller in sellers if isinstance(sellers, list) else []:
         if not isinstance(seller, Mapping):

@@ -60,11 +60,16 @@ class SearchTerm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchShape:
-    """A kind of text that may be typed. ``parse_value``: the value, or None if the text is not of this kind; ``where``:
-    the condition on payments; ``one``: it names a single payment; ``automatic``: a text is taken for it without a
-    prefix; ``older``: the condition on older rows, for kinds with a time window; ``shared``: any number of payments may
-    have it; ``recent_only``: no index has it, so it is looked for among the newest MAX_RECENT_ROWS or in the
-    chosen days."""
+    """A kind of text that may be typed.
+
+    - ``parse_value``: the value, or None if the text is not of this kind.
+    - ``where``: the condition on payments.
+    - ``one``: it names a single payment.
+    - ``automatic``: a text is taken for it without a prefix.
+    - ``older``: the condition on older rows, for kinds with a time window.
+    - ``shared``: any number of payments may have it.
+    - ``recent_only``: no index has it, so it is looked for among the newest MAX_RECENT_ROWS or in the chosen days.
+    """
 
     name: str
     about: str | Promise

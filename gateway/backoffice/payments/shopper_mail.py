@@ -6,8 +6,6 @@ are those of the back office's texts; any other shopper gets English.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
 from urllib.parse import quote
 
 from django.conf import settings
@@ -18,6 +16,7 @@ from gateway.backoffice.kit.formatting import format_money
 from gateway.backoffice.payments.chain_words import describe_chain
 from gateway.core import languages
 from gateway.core.advice import get_shopper_message
+from gateway.core.compact_json import get_json_object
 from gateway.core.masking import mask_text
 from gateway.models import Payment, Status
 from gateway.payments.chain_amounts import Chain
@@ -28,11 +27,11 @@ from gateway.payments.rendering import resolve_result_code
 def resolve_shopper_language(payment: Payment) -> str:
     """The language of the back office's texts that the shopper reads: customer.language, else the request's locale,
     else the browser's, else English."""
-    customer = _get_structure(payment.request, "customer")
+    customer = get_json_object(payment.request, "customer")
     sent = (
         customer.get("language"),
         payment.request.get("locale"),
-        _get_structure(customer, "browser").get("language"),
+        get_json_object(customer, "browser").get("language"),
     )
     known = {code for code, _name in settings.LANGUAGES}
     for text in sent:
@@ -63,7 +62,7 @@ def build_shopper_mail(payment: Payment, chain: Chain, status: ChainStatus) -> d
         lines += ["", _("Kind regards"), payment.merchant.name]
     # Card numbers are masked here, not on the page alone: the link to the mail program has the texts, too.
     subject, text = mask_text(subject), mask_text("\n".join(lines))
-    to = str(_get_structure(first.request, "customer").get("email") or "")
+    to = str(get_json_object(first.request, "customer").get("email") or "")
     return {
         "language": language,
         "subject": subject,
@@ -73,10 +72,5 @@ def build_shopper_mail(payment: Payment, chain: Chain, status: ChainStatus) -> d
 
 
 def _get_name(payment: Payment) -> str:
-    customer = _get_structure(payment.request, "customer")
+    customer = get_json_object(payment.request, "customer")
     return " ".join(str(customer[name]) for name in ("givenName", "surname") if customer.get(name))
-
-
-def _get_structure(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = values.get(name)
-    return found if isinstance(found, Mapping) else {}

@@ -22,7 +22,7 @@ from gateway.backoffice.kit.time_limit import PageTooSlowError, limit_page_time
 from gateway.backoffice.personal_data.erasure_previews import preview_erasure_in_part
 from gateway.core import clock
 from gateway.core.masking import mask_note
-from gateway.models import ErasureRequest, Merchant
+from gateway.models import ErasureRequest
 from gateway.personal_data.erasure import ErasureConflictError, PersonStillActiveError, erase_person
 from gateway.personal_data.export import export_person
 from gateway.personal_data.people import PersonNotFoundError, PersonSelector, mask_person_value, parse_person
@@ -174,7 +174,7 @@ def is_erasure_lapsed(row: ErasureRequest, now: datetime) -> bool:
     return row.state == ErasureState.APPROVED and decided is not None and decided <= now - ERASURE_APPROVAL_LIFETIME
 
 
-def lapse_old_approvals(_merchant: Merchant | None = None) -> int:
+def lapse_old_approvals() -> int:
     """Have requests whose approval was not carried out in time wait for a second person again; returns how many. The
     shopper's request does not end by that."""
     old = clock.real_now() - ERASURE_APPROVAL_LIFETIME

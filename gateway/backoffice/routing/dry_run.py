@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from decimal import Decimal
-from types import MappingProxyType
 from typing import Any, Final
 from uuid import UUID
 
@@ -60,8 +59,6 @@ _READ: Final = (
     "id", "created_at", "payment_type", "brand", "amount", "currency", "connector", "acquirer_merchant_id", "request",
     "answer", "means", "route", "status",
 )  # fmt: skip
-
-_NO_NAMES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 def replay_routing_slice(row: BackgroundWork, folder: AttemptFolder, alive: Callable[[], None]) -> queue.SliceResult:
@@ -123,7 +120,7 @@ def name_simulated_accounts(table: RoutingTable) -> dict[str, str]:
     return {f"{SIMULATOR.name} {one.merchant}": f"{one.connector} {one.merchant}" for one in table.accounts}
 
 
-def find_original_account(payment: Payment, names: Mapping[str, str] = _NO_NAMES) -> str:
+def find_original_account(payment: Payment, names: Mapping[str, str]) -> str:
     """The account the payment was first sent to; later failover is not the rules' doing. ``names``:
     :func:`name_simulated_accounts`."""
     tried = (payment.route or {}).get("tried")
@@ -183,7 +180,7 @@ def _add_value(
     figures: AccountFigures,
     then: str,
     now: str,
-    names: Mapping[str, str] = _NO_NAMES,
+    names: Mapping[str, str],
 ) -> None:
     """Add what moving a judged payment would have cost less, and what may be approved more or less: by currency
     [payments, cost saved, least, likely and most approved money, without a price, without a rate]."""

@@ -5,16 +5,14 @@ The section "routing" of the configuration document validates a form. Source: do
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, Final
 
 from django import forms
 from django.contrib import admin
-from django.core.exceptions import PermissionDenied, ValidationError
-from django.http import Http404, HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
-from django.urls import URLPattern, path
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest
+from django.urls import URLPattern
 from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
@@ -23,10 +21,11 @@ from unfold.decorators import display
 from unfold.widgets import UnfoldAdminTextareaWidget
 
 from gateway.access import permissions
-from gateway.backoffice.kit import config_backed_form, work_start
+from gateway.backoffice.kit import config_backed_form
 from gateway.backoffice.kit.base import MerchantPage
+from gateway.backoffice.kit.channel_trial import ChannelTrial, ChannelTrialForm
 from gateway.backoffice.kit.composite_field import use_one_line_inputs
-from gateway.backoffice.kit.entity_names import TypedChannelField, label_channel
+from gateway.backoffice.kit.entity_names import label_channel
 from gateway.backoffice.kit.formatting import format_labelled
 from gateway.backoffice.operations.background_work_pages import may_fetch_file
 from gateway.backoffice.payments.payment_titles import name_payment_type
@@ -34,11 +33,9 @@ from gateway.backoffice.routing import dry_run
 from gateway.configuration.routing import FIRST_PAYMENT_TYPES, MAX_ROUTING_TARGETS, MAX_TARGET_WEIGHT
 from gateway.connectors.account_choice import BY_COST
 from gateway.core.bin_table import CARD_TYPES
-from gateway.models import AcquirerAccount, BackgroundWork, Channel, RoutingRule, RoutingTarget
+from gateway.models import AcquirerAccount, BackgroundWork, RoutingRule, RoutingTarget
 from gateway.models.routing import MAX_RULE_CASCADES
 
-MAX_DRY_RUN_DAYS: Final = 366
-DEFAULT_DRY_RUN_DAYS: Final = 30
 _CONDITIONS: Final = {
     "brands": "brands", "bins": "bins", "currencies": "currencies", "amountFrom": "amount_from",
     "amountTo": "amount_to", "amountCurrency": "amount_currency", "countries": "countries",
@@ -243,39 +240,33 @@ def _format_account(account: AcquirerAccount) -> str:
     return f"{account} · {label_channel(account.channel)}" + ("" if account.active else f" ({_('switched off')})")
 
 
-class DryRunForm(forms.Form):
-    channel = TypedChannelField(Channel.objects.none(), label=gettext_lazy("Channel"))
-    # A browser's date input takes ISO 8601 alone, whatever the reader's language is.
-    since = forms.DateField(label=gettext_lazy("From (UTC)"), widget=forms.DateInput({"type": "date"}, "%Y-%m-%d"))
-    until = forms.DateField(label=gettext_lazy("To, included"), widget=forms.DateInput({"type": "date"}, "%Y-%m-%d"))
-    drafts = forms.BooleanField(label=gettext_lazy("As if rules that are off were on"), required=False)
-    all = forms.BooleanField(label=gettext_lazy("Payments of the simulator too (INTERNAL)"), required=False)
+class RoutingTrialForm(ChannelTrialForm):
+    """The channel and the days whose payments are routed anew."""
 
-    def clean(self) -> dict[str, Any]:
-        found = super().clean() or {}
-        since, until = found.get("since"), found.get("until")
-        if (
-            since is not None
-            and until is not None
-            and not timedelta(0) <= until - since < timedelta(days=MAX_DRY_RUN_DAYS)
-        ):
-            self.add_error("until", _("Give a day from the first on, at most %d days.") % MAX_DRY_RUN_DAYS)
-        return found
+    drafts = forms.BooleanField(label=gettext_lazy("As if rules that are off were on"), required=False)
+    field_order = ("channel", "since", "until", "drafts")
 
     def parameters(self) -> dict[str, Any]:
-        found = self.cleaned_data
-        ends = _to_midnight(found["until"]) + timedelta(days=1)
+        return super().parameters() | {"drafts": self.cleaned_data["drafts"]}
+
+
+class RoutingTrial(ChannelTrial):
+    kind = dry_run.ROUTING_DRY_RUN
+    form = RoutingTrialForm
+    name = "routing"
+    try_page, tried_page = "gateway_routingrule_try", "gateway_routingrule_tried"
+    title = gettext_lazy("Try the rules on past payments")
+    work_title = gettext_lazy("Routing of past payments: %s")
+
+    def describe_result(self, request: HttpRequest, row: BackgroundWork) -> dict[str, Any]:
+        moves = dry_run.summarize_route_changes(row.cursor)
         return {
-            "channel": found["channel"].pk.hex,
-            "from": _to_midnight(found["since"]).isoformat(),
-            "to": ends.isoformat(),
-            "drafts": found.get("drafts", False),
-            "all": found["all"],
+            "changed": [move for move in moves if move["changed"]],
+            "same": [move for move in moves if not move["changed"]],
+            "values": dry_run.summarize_values(row.cursor),
+            "cursor": row.cursor,
+            "may_export": may_fetch_file(request, row),
         }
-
-
-def _to_midnight(day: date) -> datetime:
-    return datetime.combine(day, time(), UTC)
 
 
 @admin.register(RoutingRule)
@@ -345,64 +336,5 @@ class RoutingRuleAdmin(MerchantPage):
         further = ngettext("after a decline %d more", "after a decline %d more", row.max_cascades) % row.max_cascades
         return f"{accounts}; {further}"
 
-    # --- trying the rules on past payments --------------------------------------------------------------------------
-
     def get_urls(self) -> list[URLPattern]:
-        name, view = "gateway_routingrule_", self.admin_site.admin_view
-        own = [
-            path("try/", view(self.try_view), name=f"{name}try"),
-            path("tried/<uuid:work>/", view(self.tried_view), name=f"{name}tried"),
-        ]
-        return [*own, *super().get_urls()]
-
-    def try_view(self, request: HttpRequest) -> HttpResponse:
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-        today = datetime.now(UTC).date()
-        channel = request.GET.get("channel", "")
-        given = request.POST if request.method == "POST" else None
-        form = DryRunForm(
-            given, initial={"since": today - timedelta(days=DEFAULT_DRY_RUN_DAYS), "until": today, "channel": channel}
-        )
-        channels = permissions.list_permitted_channels(request.user, dry_run.VIEW_ROUTING_PERMISSION).select_related(
-            "merchant"
-        )
-        form.fields["channel"].queryset = channels.select_related("merchant").order_by("merchant__name", "name")  # type: ignore[attr-defined]
-        if request.method == "POST" and form.is_valid():
-            title = _("Routing of past payments: %s") % form.cleaned_data["channel"]
-            row = work_start.enqueue_page_work(
-                request,
-                dry_run.ROUTING_DRY_RUN,
-                title,
-                form.parameters(),
-                result_page="admin:gateway_routingrule_tried",
-            )
-            if row is not None:
-                return work_start.lead_to_work(row)
-        context = {
-            **self.admin_site.each_context(request),
-            "title": _("Try the rules on past payments"),
-            "opts": self.opts,
-            "form": form,
-        }
-        return TemplateResponse(request, "admin/office/routing_try.html", context)
-
-    def tried_view(self, request: HttpRequest, work: Any) -> HttpResponse:
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-        rows = BackgroundWork.objects.filter(pk=work, owner=request.user.pk, kind=dry_run.ROUTING_DRY_RUN.name)
-        if (row := rows.first()) is None:
-            raise Http404
-        moves = dry_run.summarize_route_changes(row.cursor)
-        context = {
-            **self.admin_site.each_context(request),
-            "title": row.title,
-            "opts": self.opts,
-            "row": row,
-            "changed": [move for move in moves if move["changed"]],
-            "same": [m for m in moves if not m["changed"]],
-            "values": dry_run.summarize_values(row.cursor),
-            "cursor": row.cursor,
-            "may_export": may_fetch_file(request, row),
-        }
-        return TemplateResponse(request, "admin/office/routing_tried.html", context)
+        return [*RoutingTrial(self).build_urls("try/", "tried/<uuid:work>/"), *super().get_urls()]

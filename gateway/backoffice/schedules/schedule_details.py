@@ -64,14 +64,15 @@ class ScheduleChangeError(Exception):
 # --- what the pages are given -------------------------------------------------------------------------------------
 
 
-def list_next_runs(job: Job, now: datetime, most: int = MAX_LISTED_NEXT_RUNS) -> list[dict[str, Any]]:
+def list_next_runs(job: Job, now: datetime) -> list[dict[str, Any]]:
     """The next runs, by the job's own clock and in UTC."""
     if job.state not in (Job.State.ACTIVE, Job.State.ENDING):
         return []
     plan = plans.plan_from_job(job)
     # A run that is due at this moment and not made yet counts as a next one.
     after = min(now, (job.next_at or now) - timedelta(seconds=1))
-    return [{"utc": at, "local": f"{at.astimezone(plan.zone):%Y-%m-%d %H:%M:%S}"} for at in plan.runs(after, most)]
+    runs = plan.runs(after, MAX_LISTED_NEXT_RUNS)
+    return [{"utc": at, "local": f"{at.astimezone(plan.zone):%Y-%m-%d %H:%M:%S}"} for at in runs]
 
 
 def preview_cancellation(job: Job, now: datetime) -> CancellationPreview:

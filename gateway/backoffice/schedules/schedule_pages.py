@@ -9,7 +9,6 @@ from contextlib import suppress
 from typing import Any, Final
 
 from django.contrib import admin, messages
-from django.contrib.admin.utils import unquote
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
@@ -31,13 +30,13 @@ from gateway.backoffice.kit.time_limit import SearchTooBroadError, limit_search_
 from gateway.backoffice.payments.payment_titles import format_payment_title
 from gateway.backoffice.schedules import schedule_details
 from gateway.backoffice.schedules.plan_words import describe_plan
-from gateway.backoffice.schedules.retry_trial_pages import build_retry_trial_urls
+from gateway.backoffice.schedules.retry_trial_pages import RetryTrial
 from gateway.backoffice.schedules.schedule_columns import SCHEDULE_COLUMNS, USUAL_SCHEDULE_COLUMNS
 from gateway.backoffice.schedules.schedule_details import SCHEDULE_ACTIONS, SCHEDULE_PAGE_ROWS, ScheduleChangeError
 from gateway.backoffice.sign_in import session
 from gateway.catalogue.endpoints import CANCEL_SCHEDULE_ENDPOINT, RESCHEDULE_ENDPOINT, Endpoint
 from gateway.catalogue.parse import InvalidParametersError
-from gateway.core import clock, identifiers
+from gateway.core import clock
 from gateway.models import Registration
 from gateway.payments.payment_request import RequestTrace
 from gateway.payments.refusal import RequestRefusedError
@@ -58,7 +57,7 @@ class JobAdmin(ReadOnlyPage):
 
     def get_urls(self) -> list[URLPattern]:
         own = [path("<uuid:job>/do/<str:verb>/", self.admin_site.admin_view(self.do_view), name="scheduling_job_do")]
-        return [*own, *build_retry_trial_urls(self), *super().get_urls()]
+        return [*own, *RetryTrial(self).build_urls("retries/", "retries/<uuid:work>/"), *super().get_urls()]
 
     def name_row(self, row: Job) -> str:
         return schedule_details.name_schedule(row)
@@ -105,7 +104,7 @@ class JobAdmin(ReadOnlyPage):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        job = self._find_job(request, unquote(object_id))
+        job = self._find_job(request, object_id)
         if request.method != "GET":
             raise PermissionDenied
         now = clock.merchant_now(job.merchant)
@@ -138,7 +137,7 @@ class JobAdmin(ReadOnlyPage):
     # --- what is done to it --------------------------------------------------------------------------------------
 
     def do_view(self, request: HttpRequest, job: Any, verb: str) -> HttpResponse:
-        row = self._find_job(request, str(job))
+        row = self._find_job(request, job)
         if verb not in SCHEDULE_ACTIONS:
             raise Http404
         if not self.may(request, "change", row):
@@ -218,14 +217,7 @@ class JobAdmin(ReadOnlyPage):
         self, request: HttpRequest, job: Job, endpoint: Endpoint, pairs: list[tuple[str, str]]
     ) -> ChangeRequest:
         by, now = actor_from_request(request), clock.merchant_now(job.merchant)
-        trace = RequestTrace(
-            request=identifiers.row_id(),
-            method="POST",
-            path=f"/admin/schedule/{job.pk.hex}",
-            at=clock.real_now(),
-            ip=by.ip,
-            entity=job.channel_id,
-        )
+        trace = RequestTrace(method="POST", path=f"/admin/schedule/{job.pk.hex}", ip=by.ip, entity=job.channel_id)
         kind = "DS" if endpoint is CANCEL_SCHEDULE_ENDPOINT else "RS"
         sent = [("entityId", job.channel.entity_id), ("paymentType", kind), *pairs]
         parameters = endpoint.catalogue.parse(
@@ -236,13 +228,8 @@ class JobAdmin(ReadOnlyPage):
         )
         return ChangeRequest(merchant=job.merchant, now=now, trace=trace, parameters=parameters)
 
-    def _find_job(self, request: HttpRequest, ident: str) -> Job:
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-        found = self.get_object(request, ident)
-        if found is None:
-            raise Http404
-        job: Job = Job.objects.select_related("merchant", "channel").get(pk=found.pk)
+    def _find_job(self, request: HttpRequest, ident: object) -> Job:
+        job: Job = self.find_row(request, ident, "merchant", "channel")
         job.channel.merchant = job.merchant
         return job
 

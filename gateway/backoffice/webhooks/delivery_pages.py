@@ -13,10 +13,9 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import admin, messages
-from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
@@ -53,6 +52,7 @@ from gateway.notifications.replay import ReplaySelection
 from gateway.timers import wakeup
 
 DELIVERY_PAGE_ROWS: Final = 50
+MAX_NEWEST_DELIVERIES: Final = 10
 MAX_LISTED_ENDPOINTS: Final = 500
 """Endpoints whose deliveries one list shows."""
 
@@ -149,7 +149,7 @@ class WebhookDeliveryAdmin(ReadOnlyPage):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        row = self._find_delivery(request, unquote(object_id))
+        row: WebhookDelivery = self.find_row(request, object_id, "endpoint", "merchant")
         if request.method != "GET":
             raise PermissionDenied
         self.record(request, "view", row)
@@ -178,7 +178,7 @@ class WebhookDeliveryAdmin(ReadOnlyPage):
         return TemplateResponse(request, "admin/office/delivery.html", context)
 
     def replay_view(self, request: HttpRequest, delivery: Any) -> HttpResponse:
-        row = self._find_delivery(request, str(delivery))
+        row: WebhookDelivery = self.find_row(request, delivery, "endpoint", "merchant")
         if row.kind == TEST_TYPE or not self.may(request, "change", row):
             raise PermissionDenied
         back = redirect(reverse("admin:gateway_webhookdelivery_change", args=[row.pk]))
@@ -270,15 +270,6 @@ class WebhookDeliveryAdmin(ReadOnlyPage):
             until=asked.until - timedelta(microseconds=1) if asked.until else clock.merchant_now(merchant),
         )
 
-    def _find_delivery(self, request: HttpRequest, ident: str) -> WebhookDelivery:
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-        found = self.get_object(request, ident)
-        if found is None:
-            raise Http404
-        row: WebhookDelivery = WebhookDelivery.objects.select_related("endpoint", "merchant").get(pk=found.pk)
-        return row
-
 
 # --- what lists are given -----------------------------------------------------------------------------------------
 
@@ -304,11 +295,11 @@ def render_deliveries(rows: Sequence[WebhookDelivery], endpoints: dict[UUID, Web
     ]
 
 
-def build_newest_deliveries(endpoint: WebhookEndpoint, most: int = 10) -> dict[str, Any] | None:
+def build_newest_deliveries(endpoint: WebhookEndpoint) -> dict[str, Any] | None:
     """The table of the newest deliveries of one endpoint; None if there are none, or the query times out."""
     try:
         with limit_search_time():
-            rows = list(WebhookDelivery.objects.filter(endpoint=endpoint).order_by("-pk")[:most])
+            rows = list(WebhookDelivery.objects.filter(endpoint=endpoint).order_by("-pk")[:MAX_NEWEST_DELIVERIES])
     except SearchTooBroadError:
         return None
     rendered, names = render_deliveries(rows, {endpoint.pk: endpoint}), ENDPOINT_DELIVERY_COLUMNS

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from django.conf import settings
 from django.contrib import admin, messages
-from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -102,7 +101,7 @@ class WebhookEndpointAdmin(MerchantPage):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        row = self._find_endpoint(request, unquote(object_id))
+        row = self._find_endpoint(request, object_id)
         if request.method != "GET":
             raise PermissionDenied
         last = webhook_figures.load_last_attempts([row.pk]).get(row.pk)
@@ -159,7 +158,7 @@ class WebhookEndpointAdmin(MerchantPage):
         return self._render_form(request, form, _("New webhook endpoint"), owners=offered)
 
     def edit_view(self, request: HttpRequest, endpoint: Any) -> HttpResponse:
-        row = self._find_endpoint(request, str(endpoint), "change")
+        row = self._find_endpoint(request, endpoint, "change")
         if row.mode == WebhookEndpoint.Mode.RETURN or row.is_inspector:
             raise Http404
         if (ask := session.require_reauthentication(request)) is not None:
@@ -217,7 +216,7 @@ class WebhookEndpointAdmin(MerchantPage):
     # --- the buttons ---------------------------------------------------------------------------------------------
 
     def do_view(self, request: HttpRequest, endpoint: Any, verb: str) -> HttpResponse:
-        row = self._find_endpoint(request, str(endpoint), "change")
+        row = self._find_endpoint(request, endpoint, "change")
         acts = {
             "activate": self._activate,
             "pause": self._pause,
@@ -295,13 +294,13 @@ class WebhookEndpointAdmin(MerchantPage):
         )
 
     def inspect_view(self, request: HttpRequest, endpoint: Any) -> HttpResponse:
-        return inspector_views.show_inspector(self, request, self._find_endpoint(request, str(endpoint)))
+        return inspector_views.show_inspector(self, request, self._find_endpoint(request, endpoint))
 
     def inspect_new_view(self, request: HttpRequest, endpoint: Any) -> HttpResponse:
-        return inspector_views.show_newer_messages(request, self._find_endpoint(request, str(endpoint)))
+        return inspector_views.show_newer_messages(request, self._find_endpoint(request, endpoint))
 
     def sample_view(self, request: HttpRequest, endpoint: Any) -> HttpResponse:
-        return inspector_views.send_sample(request, self._find_endpoint(request, str(endpoint), "change"))
+        return inspector_views.send_sample(request, self._find_endpoint(request, endpoint, "change"))
 
     def verify_view(self, request: HttpRequest) -> HttpResponse:
         if not self.has_view_permission(request):
@@ -309,14 +308,9 @@ class WebhookEndpointAdmin(MerchantPage):
         permitted = self.get_queryset(request).exclude(mode=WebhookEndpoint.Mode.RETURN)
         return inspector_views.verify_webhook_body(self, request, permitted)
 
-    def _find_endpoint(self, request: HttpRequest, ident: str, verb: str = "view") -> WebhookEndpoint:
+    def _find_endpoint(self, request: HttpRequest, ident: object, verb: str = "view") -> WebhookEndpoint:
         """An endpoint in the user's scope; 404 outside it."""
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-        found = self.get_object(request, ident)
-        if found is None:
-            raise Http404
-        row: WebhookEndpoint = WebhookEndpoint.objects.select_related("merchant", "channel").get(pk=found.pk)
+        row: WebhookEndpoint = self.find_row(request, ident, "merchant", "channel")
         if not self.may(request, verb, row):
             raise PermissionDenied
         return row

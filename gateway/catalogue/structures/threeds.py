@@ -64,7 +64,7 @@ def _network_rows(networks: Sequence[str]) -> list[Param]:
     ]
 
 
-def authentication_message(networks: Sequence[str] = NETWORK_KEYS) -> Structure:
+def authentication_message(networks: Sequence[str]) -> Structure:
     """Only the fields of the authentication message, with two rows per network key."""
     return structure(
         "3D Secure: authentication message",

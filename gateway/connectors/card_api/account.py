@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
+from gateway.connectors.account_settings import AccountSettingError, SettingFaults, collect_setting_faults
 from gateway.connectors.port import ConnectorAccount, ConnectorSetting
 from gateway.core.secret import Secret
 
@@ -94,14 +95,6 @@ CARD_API_SETTINGS: Final = (
 )
 
 
-class UnusableAccountError(Exception):
-    """The account cannot be used: ``setting``, and ``why``, without secrets."""
-
-    def __init__(self, setting: str, why: str) -> None:
-        super().__init__(f"the account's {setting} {why}")
-        self.setting, self.why = setting, why
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardApiSetup:
     """A parsed account. ``url`` has no trailing slash. ``full``: the whole API; see CARD_API_SETTINGS."""
@@ -117,18 +110,18 @@ class CardApiSetup:
 def parse_card_api_setup(account: ConnectorAccount) -> CardApiSetup:
     """Parse an account's settings and key.
 
-    Raises UnusableAccountError for a missing key, an invalid value, plain http where it is not allowed, and the core
+    Raises AccountSettingError for a missing key, an invalid value, plain http where it is not allowed, and the core
     profile in live.
     """
     given = account.settings
     for one in CARD_API_SETTINGS:
         value = account.secrets[one.name].reveal() if one.name in account.secrets else given.get(one.name, "")
         if value and not re.fullmatch(one.pattern, value):
-            raise UnusableAccountError(one.name, f"is not {one.allowed}")
+            raise AccountSettingError(one.name, f"is not {one.allowed}")
     _check_environment(given)
     key = account.secrets.get(API_KEY_SETTING)
     if not key:
-        raise UnusableAccountError(API_KEY_SETTING, "is missing")
+        raise AccountSettingError(API_KEY_SETTING, "is missing")
     full = given.get("profile", FULL_PROFILE) == FULL_PROFILE
     return CardApiSetup(
         url=given.get("url", CARD_API_URL).rstrip("/"),
@@ -161,24 +154,20 @@ def _read_version_day(account: ConnectorAccount) -> str:
     return (account.settings.get("api_version") or CARD_API_VERSION)[: len("yyyy-MM-dd")]
 
 
-def check_card_api_settings(given: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+def check_card_api_settings(given: Mapping[str, str]) -> SettingFaults:
     """Errors in an account's settings beyond each one's own pattern: (setting, reason)."""
-    try:
-        _check_environment(given)
-    except UnusableAccountError as fault:
-        return ((fault.setting, fault.why),)
-    return ()
+    return collect_setting_faults(lambda: _check_environment(given))
 
 
 def _check_environment(given: Mapping[str, str]) -> None:
-    """Raise UnusableAccountError for settings that this environment does not allow."""
+    """Raise AccountSettingError for settings that this environment does not allow."""
     if settings.IS_LIVE and given.get("profile", FULL_PROFILE) != FULL_PROFILE:
-        raise UnusableAccountError(
+        raise AccountSettingError(
             "profile", f"must be {FULL_PROFILE} in the live environment, which needs idempotency keys"
         )
     url = given.get("url", CARD_API_URL)
     if not url.startswith("https://") and (settings.IS_LIVE or not is_loopback_url(url)):
-        raise UnusableAccountError(
+        raise AccountSettingError(
             "url", "must begin with https://: card numbers and the key would cross the network in clear"
         )
 

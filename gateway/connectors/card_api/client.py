@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from gateway.connectors.card_api.account import WEBHOOK_SECRETS_SETTING, UnusableAccountError, parse_card_api_setup
+from gateway.connectors.account_settings import AccountSettingError
+from gateway.connectors.card_api.account import WEBHOOK_SECRETS_SETTING, parse_card_api_setup
 from gateway.connectors.card_api.mapping import parse_object_id
 from gateway.connectors.card_api.operation import INTENTS_PATH, REFUNDS_PATH, SETUPS_PATH
 from gateway.connectors.card_api.transport import CallVerdict, CardApiSession
@@ -30,7 +31,7 @@ def fetch_object(account: ConnectorAccount, path: str, fields: Sequence[tuple[st
     """The object at ``path``. Raises OutcomeUnknownError if the processor cannot be asked, and ObjectNotFoundError."""
     try:
         found = CardApiSession(parse_card_api_setup(account)).get(path, fields)
-    except UnusableAccountError as fault:
+    except AccountSettingError as fault:
         raise OutcomeUnknownError(str(fault), {"get": path}) from None
     if found.kind is CallVerdict.REFUSED:
         raise ObjectNotFoundError(path, found.status)

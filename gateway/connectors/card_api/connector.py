@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from gateway.catalogue.conditions.request_facts import MAIL_OR_TELEPHONE
+from gateway.connectors.account_settings import AccountSettingError
 from gateway.connectors.capabilities import SentParameter
 from gateway.connectors.card_api import authorize, client, follow_up, inquiry, result_mapping
 from gateway.connectors.card_api.account import (
     CARD_API_SETTINGS,
-    UnusableAccountError,
     check_card_api_settings,
     parse_card_api_setup,
 )
@@ -76,7 +76,7 @@ class CardApiConnector:
         sent = {"operation": request.operation, "account": request.account.merchant}
         try:
             return verb(_build_operation(request))
-        except UnusableAccountError as fault:
+        except AccountSettingError as fault:
             return _decline_unsent(request, result_mapping.UNLISTED_ERROR, sent, {"unusable": str(fault)})
         except UnsupportedRequestError as fault:
             return _decline_unsent(request, fault.code, sent, {"unfit": str(fault)})
@@ -85,7 +85,7 @@ class CardApiConnector:
         """Find the payment by our mark on the processor's objects; nothing is sent again."""
         try:
             return inquiry.inquire_payment(_build_operation(request))
-        except (UnusableAccountError, UnsupportedRequestError) as fault:
+        except (AccountSettingError, UnsupportedRequestError) as fault:
             raise OutcomeUnknownError(str(fault), {"lookFor": request.payment.hex}) from None
 
     def faults_of(self, settings: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
@@ -104,7 +104,7 @@ class CardApiConnector:
         """Cancel, or refund what was captured; repeatable."""
         try:
             return inquiry.void_payment(_build_operation(request))
-        except (UnusableAccountError, UnsupportedRequestError) as fault:
+        except (AccountSettingError, UnsupportedRequestError) as fault:
             raise OutcomeUnknownError(str(fault), {"takeBack": request.payment.hex}) from None
 
 

@@ -25,6 +25,7 @@ from gateway.connectors.card_api.transport import FormFields
 from gateway.connectors.means import Card
 from gateway.connectors.point_of_service import PointOfService
 from gateway.connectors.port import AcquirerRequest
+from gateway.core.compact_json import get_json_object
 from gateway.core.masking import mask_pan
 from gateway.core.money import Money, currency_exponent
 from gateway.core.secret import Secret
@@ -126,7 +127,7 @@ def build_intent(
     return fields
 
 
-def build_verification(request: AcquirerRequest, *, method: str = "", confirm: bool = True) -> FormFields:
+def build_verification(request: AcquirerRequest, *, confirm: bool = True) -> FormFields:
     """A setup intent: checks the card without money. Unconfirmed it has no card yet."""
     fields = [("usage", "off_session"), CARDS_ONLY, *_metadata_fields(request)]
     if not confirm:
@@ -135,7 +136,7 @@ def build_verification(request: AcquirerRequest, *, method: str = "", confirm: b
         *fields,
         ("confirm", "true"),
         ("expand[]", "latest_attempt"),
-        *_means_fields(request, method),
+        *_means_fields(request),
         *_authentication_fields(request),
         *_order_fields(request.point_of_service),
     ]
@@ -183,11 +184,11 @@ def capture_mark_name(payment: UUID) -> str:
     return f"capture_{payment.hex}"
 
 
-def build_refund(request: AcquirerRequest, *, money: Money | None = None, **more: str) -> FormFields:
-    """A refund of ``money`` (by default the request's) of the charge or intent that the request refers to."""
+def build_refund(request: AcquirerRequest, **more: str) -> FormFields:
+    """A refund of the charge or intent that the request refers to."""
     return [
         ("charge" if request.reference.startswith("ch_") else "payment_intent", request.reference),
-        ("amount", str(units_from_money(money or request.money))),
+        ("amount", str(units_from_money(request.money))),
         (f"metadata[{PAYMENT_MARK}]", request.payment.hex),
         *((f"metadata[{name}]", value) for name, value in more.items()),
     ]
@@ -218,7 +219,7 @@ def _required_card(request: AcquirerRequest) -> Card:
     return card
 
 
-def _means_fields(request: AcquirerRequest, method: str) -> Iterator[tuple[str, str | Secret]]:
+def _means_fields(request: AcquirerRequest, method: str = "") -> Iterator[tuple[str, str | Secret]]:
     if method:
         yield "payment_method", method
         return
@@ -342,7 +343,6 @@ class ChargeDetails:
     cvv: str = ""
     network_id: str = ""
     transaction_link: str = ""
-    decline_code: str = ""
     valid_for: timedelta | None = None
 
 
@@ -353,8 +353,8 @@ def parse_charge(intent_object: Mapping[str, Any]) -> ChargeDetails:
         return ChargeDetails(id=parse_object_id(found))
     if not isinstance(found, dict):
         return ChargeDetails()
-    card = _nested_object(_nested_object(found, "payment_method_details"), "card")
-    checks, outcome = _nested_object(card, "checks"), _nested_object(found, "outcome")
+    card = get_json_object(get_json_object(found, "payment_method_details"), "card")
+    checks = get_json_object(card, "checks")
     return ChargeDetails(
         id=parse_object_id(found.get("id")),
         avs=result_mapping.map_address_checks(
@@ -363,7 +363,6 @@ def parse_charge(intent_object: Mapping[str, Any]) -> ChargeDetails:
         cvv=result_mapping.CVV_RESPONSE_BY_CHECK.get(_text_member(checks, "cvc_check"), ""),
         network_id=parse_scheme_reference(parse_object_id(card.get("network_transaction_id"))),
         transaction_link=parse_transaction_link(_text_member(card, "transaction_link_id")),
-        decline_code=_text_member(outcome, "reason"),
         valid_for=_parse_validity(found.get("created"), card.get("capture_before")),
     )
 
@@ -377,9 +376,9 @@ def _parse_validity(created: object, capture_before: object) -> timedelta | None
 
 def is_multicapture_available(intent: Mapping[str, Any]) -> bool:
     """Whether the card of an authorization can be captured in several parts."""
-    charge = _nested_object(intent, "latest_charge")
-    card = _nested_object(_nested_object(charge, "payment_method_details"), "card")
-    return _text_member(_nested_object(card, "multicapture"), "status") == "available"
+    charge = get_json_object(intent, "latest_charge")
+    card = get_json_object(get_json_object(charge, "payment_method_details"), "card")
+    return _text_member(get_json_object(card, "multicapture"), "status") == "available"
 
 
 def read_released_units(intent: Mapping[str, Any]) -> int:
@@ -394,7 +393,7 @@ def read_released_units(intent: Mapping[str, Any]) -> int:
 
 def read_mark(resource: Mapping[str, Any], name: str) -> str:
     """A metadata value, or ''."""
-    found = _nested_object(resource, "metadata").get(name)
+    found = get_json_object(resource, "metadata").get(name)
     return found if isinstance(found, str) else ""
 
 
@@ -445,18 +444,13 @@ def summarize_object(resource: Mapping[str, Any]) -> dict[str, str]:
     if charge := parse_charge(resource).id:
         kept["charge"] = charge
     return {name: text[:255] for name, text in kept.items()} | summarize_error(
-        _nested_object(resource, "last_payment_error")
+        get_json_object(resource, "last_payment_error")
     )
 
 
 def parse_object_id(value: object) -> str:
     """An id, or '' if it is not one."""
     return value if isinstance(value, str) and _ID.fullmatch(value) else ""
-
-
-def _nested_object(resource: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = resource.get(name)
-    return found if isinstance(found, dict) else {}
 
 
 def _text_member(resource: Mapping[str, Any], name: str) -> str:

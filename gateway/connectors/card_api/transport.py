@@ -20,7 +20,7 @@ from django.conf import settings
 
 from gateway.connectors.card_api.account import CardApiSetup
 from gateway.core.peer_json import parse_peer_json
-from gateway.core.secret import Secret, SecretBytes
+from gateway.core.secret import Secret, SecretBytes, reveal_text
 from gateway.outbound import CallOutcome, ConnectionPool, call_url
 
 MAX_RESPONSE_BYTES: Final = 2 * 1024 * 1024
@@ -34,9 +34,13 @@ FormFields = Sequence[tuple[str, str | Secret]]
 class CallVerdict(enum.StrEnum):
     """What the outcome of a POST proves.
 
-    ``DONE``: carried out. ``DECLINED``: judged and declined. ``REFUSED``: understood and not carried out. ``SHUT``:
-    turned away before it was judged (key, address, too many requests). ``UNSENT``: nothing was sent. ``TAKEN``: its
-    idempotency key belongs to another request, or to one still running. ``UNCLEAR``: anything else.
+    - ``DONE``: carried out.
+    - ``DECLINED``: judged and declined.
+    - ``REFUSED``: understood and not carried out.
+    - ``SHUT``: turned away before it was judged (key, address, too many requests).
+    - ``UNSENT``: nothing was sent.
+    - ``TAKEN``: its idempotency key belongs to another request, or to one still running.
+    - ``UNCLEAR``: anything else.
     """
 
     DONE = "done"
@@ -137,10 +141,6 @@ class CardApiSession:
         """GET an object or a page."""
         return self._call("GET", f"{path}?{_form(fields).reveal().decode()}" if fields else path, {}, SecretBytes(b""))
 
-    def is_over(self) -> bool:
-        """True after the deadline."""
-        return time.monotonic() >= self._deadline
-
     def _call(self, method: str, path: str, headers: Mapping[str, str], body: SecretBytes) -> CardApiResponse:
         left = self._deadline - time.monotonic()
         if left <= 0:
@@ -167,9 +167,7 @@ class CardApiSession:
 
 def _form(fields: FormFields) -> SecretBytes:
     """A form's body; secret values are in clear in it."""
-    return SecretBytes(
-        urlencode([(name, text.reveal() if isinstance(text, Secret) else text) for name, text in fields]).encode()
-    )
+    return SecretBytes(urlencode([(name, reveal_text(text)) for name, text in fields]).encode())
 
 
 @lru_cache(maxsize=1)

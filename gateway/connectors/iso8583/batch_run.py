@@ -15,6 +15,7 @@ import structlog
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
+from gateway.connectors.account_settings import AccountSettingError
 from gateway.connectors.accounts import load_connector_account
 from gateway.connectors.iso8583 import batch_planning, capture_records
 from gateway.connectors.iso8583.batch_close import close_batch
@@ -26,7 +27,7 @@ from gateway.connectors.iso8583.batch_lease import (
     select_leased_batch,
 )
 from gateway.connectors.iso8583.batch_upload import send_batch_captures
-from gateway.connectors.iso8583.terminal import Terminal, TerminalNotConfiguredError, parse_terminal
+from gateway.connectors.iso8583.terminal import Terminal, parse_terminal
 from gateway.connectors.port import Connector
 from gateway.core import clock
 from gateway.db.statement import execute_sql
@@ -119,7 +120,7 @@ def _send_batch(batch: CaptureBatch, connector: Connector) -> bool:
         return False
     except BatchDeferredError as fault:
         return _defer_batch(batch, str(fault), wait=fault.wait)
-    except TerminalNotConfiguredError as fault:
+    except AccountSettingError as fault:
         return _defer_batch(batch, f"the account: {fault}")
     except VaultError:
         return _defer_batch(batch, "a secret does not open: the vault has lost its key")

@@ -22,6 +22,7 @@ from uuid import UUID
 from django.conf import settings
 
 from gateway.catalogue.conditions.request_facts import MAIL_OR_TELEPHONE
+from gateway.connectors.account_settings import AccountSettingError
 from gateway.connectors.capabilities import PAYOUT_TRANSFER, SentParameter
 from gateway.connectors.circuit import ACQUIRER_UNREACHABLE
 from gateway.connectors.iso8583 import batched_capture, capture_records, trace_numbers
@@ -52,7 +53,6 @@ from gateway.connectors.iso8583.terminal import (
     CALENDAR_DAYS,
     ISO8583_SETTINGS,
     RENEWALS_APART,
-    TerminalNotConfiguredError,
     check_terminal_settings,
     name_trace_sequence,
     parse_terminal,
@@ -117,7 +117,7 @@ class Iso8583Connector:
                 return batched_capture.queue_capture(request, parse_terminal(request.account))
             written = _write_message(request)
             answer = _exchange(request, written, take_late_answer=request.take_late_answer)
-        except TerminalNotConfiguredError as fault:
+        except AccountSettingError as fault:
             return _decline_unsent(request, TERMINAL_NOT_CONFIGURED, str(fault))
         except (UnsendableRequestError, BadMessageError) as fault:
             return _decline_unsent(request, REQUEST_NOT_SENDABLE, str(fault))
@@ -195,7 +195,7 @@ class Iso8583Connector:
             return at
         try:
             return parse_terminal(account).next_batch(at)
-        except TerminalNotConfiguredError:  # the capture is declined when it is submitted
+        except AccountSettingError:  # the capture is declined when it is submitted
             return at
 
     def find_day_zone(self, account: ConnectorAccount) -> str:
@@ -264,7 +264,7 @@ def _write_message_in_doubt(request: AcquirerRequest, *, repeat: bool, void: boo
     """Like :func:`_write_message` for a payment in doubt: raises OutcomeUnknownError instead."""
     try:
         return _write_message(request, repeat=repeat, void=void)
-    except (TerminalNotConfiguredError, UnsendableRequestError) as fault:
+    except (AccountSettingError, UnsendableRequestError) as fault:
         raise OutcomeUnknownError(str(fault), {}) from None
 
 

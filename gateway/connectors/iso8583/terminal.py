@@ -8,10 +8,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, time, timedelta
 from typing import Final
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 from django.conf import settings
 
+from gateway.connectors.account_settings import (
+    AccountSettingError,
+    SettingFaults,
+    collect_setting_faults,
+    parse_time_of_day,
+    parse_time_zone,
+    read_account_settings,
+)
 from gateway.connectors.iso8583.codec import LENGTH_HEADERS, MessageCodec
 from gateway.connectors.iso8583.field_formats import FIELD_FORMATS_PATTERN, build_field_spec
 from gateway.connectors.iso8583.response_codes import UNDECIDED_CREDIT_CODES
@@ -234,14 +242,6 @@ ISO8583_SETTINGS: Final = (
 )
 
 
-class TerminalNotConfiguredError(Exception):
-    """A setting is missing or wrong: ``setting``, and ``why``."""
-
-    def __init__(self, setting: str, why: str) -> None:
-        super().__init__(f"{setting} {why}")
-        self.setting, self.why = setting, why
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terminal:
     """A parsed account. Hashable: one terminal has one link per process, so fields that do not affect the link are not
@@ -299,20 +299,17 @@ def name_trace_sequence(merchant: str, terminal: str) -> str:
 
 
 def parse_terminal(account: ConnectorAccount) -> Terminal:
-    """Parse an account's settings. Raises TerminalNotConfiguredError."""
-    given = {one.name: one.default for one in ISO8583_SETTINGS if not one.secret} | dict(account.settings)
-    missing = [one.name for one in ISO8583_SETTINGS if one.required and not given[one.name]]
-    if missing:
-        raise TerminalNotConfiguredError(missing[0], "is not set")
+    """Parse an account's settings. Raises AccountSettingError."""
+    given = read_account_settings(account, ISO8583_SETTINGS)
     if given["header"] not in LENGTH_HEADERS:
-        raise TerminalNotConfiguredError("header", f"must be one of {', '.join(LENGTH_HEADERS)}")
+        raise AccountSettingError("header", f"must be one of {', '.join(LENGTH_HEADERS)}")
     key = account.secrets.get("tls_key")
     if given["tls_certificate"] and key is None:
-        raise TerminalNotConfiguredError("tls_certificate", "needs its key, tls_key")
+        raise AccountSettingError("tls_certificate", "needs its key, tls_key")
     _check_encryption(given)
     if (given["renewals"], given["reversed_captures"]) == (RENEWALS_APART, REVERSED_ALONE):
         why = "must be whole with renewals=two: what the host holds again of an authorization that was renewed, no "
-        raise TerminalNotConfiguredError("reversed_captures", why + "later message would name")
+        raise AccountSettingError("reversed_captures", why + "later message would name")
     return Terminal(
         merchant=account.merchant,
         host=given["host"],
@@ -326,7 +323,7 @@ def parse_terminal(account: ConnectorAccount) -> Terminal:
         name=given["name"],
         city=given["city"],
         country=given["country"],
-        time_zone=_check_time_zone(given["time_zone"]),
+        time_zone=parse_time_zone(given, "time_zone").key,
         sign_on=given["sign_on"] == "on",
         echo_s=_number(given, "echo_s", 0, 9_999),
         tls=given["tls"] == "on",
@@ -335,7 +332,7 @@ def parse_terminal(account: ConnectorAccount) -> Terminal:
         tls_certificate=given["tls_certificate"],
         tls_key=key,
         key_digest=hashlib.sha256(key.reveal().encode()).hexdigest() if key is not None else "",
-        batch_at=_parse_time(given["batch_at"]),
+        batch_at=parse_time_of_day(given, "batch_at"),
         duplicates_done=given["duplicate"] == DUPLICATE_DONE,
         credit_declines=frozenset(given["credit_declines"].split()),
         renewals_apart=given["renewals"] == RENEWALS_APART,
@@ -343,14 +340,10 @@ def parse_terminal(account: ConnectorAccount) -> Terminal:
     )
 
 
-def check_terminal_settings(given: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+def check_terminal_settings(given: Mapping[str, str]) -> SettingFaults:
     """Errors in an account's settings beyond each one's own pattern: (setting, reason)."""
     certificate = {"tls_certificate": ""}  # its key is encrypted, and not entered again with every change
-    try:
-        parse_terminal(ConnectorAccount(settings={**given, **certificate}))
-    except TerminalNotConfiguredError as fault:
-        return ((fault.setting, fault.why),)
-    return ()
+    return collect_setting_faults(lambda: parse_terminal(ConnectorAccount(settings={**given, **certificate})))
 
 
 def is_private_address(address: str) -> bool:
@@ -376,11 +369,11 @@ def _check_encryption(given: Mapping[str, str]) -> None:
     if given["without_tls"] != "on":
         why = "must be on in the live environment: card numbers would cross the network in clear. Only a host on "
         why += "loopback or in a private network may do without; then say without_tls=on"
-        raise TerminalNotConfiguredError("tls", why)
+        raise AccountSettingError("tls", why)
     if _is_address(given["host"]) and not is_private_address(given["host"]):
         why = "is neither on loopback nor in a private network (10/8, 172.16/12, 192.168/16, fc00::/7), so without_tls "
         why += "does not do: set tls=on"
-        raise TerminalNotConfiguredError("host", why)
+        raise AccountSettingError("host", why)
 
 
 def _is_address(host: str) -> bool:
@@ -394,34 +387,19 @@ def _is_address(host: str) -> bool:
 def _number(given: Mapping[str, str], name: str, least: int, most: int) -> int:
     text = given[name]
     if not (text.isascii() and text.isdecimal() and least <= int(text) <= most):
-        raise TerminalNotConfiguredError(name, f"must be {least} to {most}")
+        raise AccountSettingError(name, f"must be {least} to {most}")
     return int(text)
-
-
-def _parse_time(text: str) -> time:
-    try:
-        return time.fromisoformat(text)
-    except ValueError:
-        raise TerminalNotConfiguredError("batch_at", "must be a time of day such as 22:30") from None
-
-
-def _check_time_zone(name: str) -> str:
-    try:
-        ZoneInfo(name)
-    except (ValueError, OSError, ZoneInfoNotFoundError):
-        raise TerminalNotConfiguredError("time_zone", f"{name[:40]!r} is no IANA time zone") from None
-    return name
 
 
 def _build_codec(given: Mapping[str, str]) -> MessageCodec:
     try:
         build_field_spec(given["encoding"], given["fields"])
     except ValueError as fault:
-        raise TerminalNotConfiguredError("fields", f"do not do: {fault}") from None
+        raise AccountSettingError("fields", f"do not do: {fault}") from None
     try:
         bytes.fromhex(given["tpdu"])
     except ValueError:
-        raise TerminalNotConfiguredError("tpdu", "must be hexadecimal digits") from None
+        raise AccountSettingError("tpdu", "must be hexadecimal digits") from None
     return MessageCodec(
         header=given["header"],
         counts_itself=given["header_counts_itself"] == "on",

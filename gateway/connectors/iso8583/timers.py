@@ -7,14 +7,14 @@ from typing import Final
 from gateway.connectors.iso8583 import batch_planning, batch_run
 from gateway.connectors.iso8583.connector import ISO8583
 from gateway.models import Merchant
-from gateway.timers.registry import Timer
+from gateway.timers.registry import MerchantTimer
 
 
-def _run_batches(merchant: Merchant | None) -> int:
+def _run_batches(merchant: Merchant | None = None) -> int:
     return batch_planning.plan_due_batches(merchant) + batch_run.send_due_batches(ISO8583, merchant)
 
 
-TIMER: Final = Timer(
+TIMER: Final = MerchantTimer(
     name=batch_planning.CAPTURE_BATCH_TIMER,
     run=_run_batches,
     next_at=batch_planning.next_batch_run,

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -36,6 +35,7 @@ from gateway.connectors.sepa.bank_message_parser import UnreadableBankMessageErr
 from gateway.connectors.sepa.order_transitions import ORDER_REPEATS, ORDER_TRANSITIONS
 from gateway.connectors.sepa.statement_entries import EntryType, StatementEntry
 from gateway.core import clock
+from gateway.core.watched_folder import is_complete_file, move_watched_file, open_watched_file
 from gateway.core.xml import XML_CHUNK_BYTES
 from gateway.db.availability import is_database_away
 from gateway.models import BankFile, BankMessage, BankOrder, BankOrderEvent
@@ -48,7 +48,6 @@ MAX_FILES_PER_SCAN: Final = 50
 FILE_UNCHANGED_S: Final = 5.0
 """Seconds that a file must be unchanged before it is imported. A file that is renamed into the folder is complete
 anyway."""
-_BEING_WRITTEN: Final = (".part", ".tmp", ".filepart", ".txt")
 _NOT_PAID: Final = frozenset({BankOrder.State.REJECTED, BankOrder.State.RETURNED, BankOrder.State.WITHDRAWN})
 _TAKEN_OUT: Final = (BankOrder.State.REJECTED, BankOrder.State.WITHDRAWN)
 """States of orders that their bank took out of their batch before it was booked."""
@@ -131,7 +130,7 @@ def import_watched_folder() -> int:
     folder = Path(settings.GATEWAY_SEPA_INBOX)
     if not folder.is_dir():
         return 0
-    whole = [path for path in folder.iterdir() if _is_whole(path)]
+    whole = [path for path in folder.iterdir() if is_complete_file(path, FILE_UNCHANGED_S)]
     whole.sort(key=_arrival_key)
     moved = 0
     for path in whole:
@@ -398,50 +397,29 @@ def _arrival_key(path: Path) -> tuple[float, str]:
         return 0.0, path.name
 
 
-def _is_whole(path: Path) -> bool:
-    """True for a regular file, not a link, that is not being written."""
-    if path.name.startswith(".") or path.name.lower().endswith(_BEING_WRITTEN):
-        return False
-    try:
-        found = path.lstat()
-    except OSError:
-        return False
-    return stat.S_ISREG(found.st_mode) and clock.real_now().timestamp() - found.st_mtime >= FILE_UNCHANGED_S
-
-
 def _import_watched_file(path: Path) -> bool:
     """Import a file and move it away. Of two concurrent scans, the second finds a duplicate, or no file."""
     try:
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as stream:
+        with open_watched_file(path) as stream:
             try:
                 import_bank_message(stream, path.name, BankMessage.Source.FOLDER)
             except (DuplicateBankMessageError, UnreadableBankMessageError) as fault:
-                return _move_away(path, "failed", str(fault))
+                return _move_file(path, "failed", str(fault))
             except Exception as fault:
                 if is_database_away(fault):
                     raise  # not the file's fault: it stays for the next scan
                 log.exception("bank_message_failed", file=printable_file_name(path.name))
-                return _move_away(
+                return _move_file(
                     path, "failed", "a fault of the gateway's own: its log says which; nothing was taken in"
                 )
     except OSError as fault:
         log.warning("bank_message_unreadable", file=printable_file_name(path.name), why=fault.strerror)
         return False
-    return _move_away(path, "done")
+    return _move_file(path, "done")
 
 
-def _move_away(path: Path, where: str, why: str = "") -> bool:
-    """Rename into done/ or failed/, with a new name if that one exists."""
-    folder = path.parent / where
-    folder.mkdir(exist_ok=True, mode=0o700)
-    target = folder / path.name
-    if target.exists():
-        target = folder / f"{clock.real_now():%Y%m%dT%H%M%S%f}-{path.name}"
-    try:
-        path.rename(target)
-    except FileNotFoundError:
-        return False
-    if why:
-        target.with_name(f"{target.name}.txt").write_text(f"{why}\n", encoding="utf-8")
+def _move_file(path: Path, where: str, why: str = "") -> bool:
+    moved = move_watched_file(path, where, why, folder_mode=0o700)
+    if moved and why:
         log.warning("bank_message_refused", file=printable_file_name(path.name), why=why)
-    return True
+    return moved

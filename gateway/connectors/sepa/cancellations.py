@@ -119,9 +119,7 @@ REQUEST_KINDS: Final = (BankFile.Kind.CANCEL, BankFile.Kind.RECALL)
 """Kinds of orders that ask for another one's cancellation."""
 
 
-def list_requests(
-    *, order: UUID | None = None, batch: str = "", file: str = "", case: str = ""
-) -> list[tuple[UUID, UUID]]:
+def list_requests(*, order: UUID | None, batch: str, file: str, case: str) -> list[tuple[UUID, UUID]]:
     """(order, request) of the requests that the bank has, about an order, a batch of the original file, or a file: the
     original one or the request's own; or those of a ``case``, which banks name by an id of our message: its own
     (Assgnmt/Id), that of a batch in it (PmtCxlId) or of one request (CxlId). Of several about one order, the newest.

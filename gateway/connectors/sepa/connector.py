@@ -17,6 +17,7 @@ from uuid import UUID
 
 from django.conf import settings
 
+from gateway.connectors.account_settings import AccountSettingError
 from gateway.connectors.accounts import load_connector_account
 from gateway.connectors.acquirer_message import external_success_code, mask_request
 from gateway.connectors.capabilities import PAYOUT_TRANSFER, TRANSFER_PARAMETER, SentParameter
@@ -29,7 +30,6 @@ from gateway.connectors.sepa.cancellations import REFUSED_CANCELLATIONS
 from gateway.connectors.sepa.creditor import (
     SEPA_SETTINGS,
     Creditor,
-    CreditorNotConfiguredError,
     check_creditor_settings,
     find_bic,
     is_outside_eea,
@@ -107,7 +107,7 @@ class SepaConnector:
             return _reverse_order(request, sent)
         try:
             creditor = parse_creditor(request.account)
-        except CreditorNotConfiguredError as fault:
+        except AccountSettingError as fault:
             return _declined_reply(CREDITOR_NOT_CONFIGURED, sent, str(fault))
         if request.operation == "RF":
             return _submit_refund(request, creditor, sent)
@@ -186,7 +186,7 @@ def recall_transfer(transfer: BankOrder, reason: str) -> BankOrder:
     RecallRefusedError."""
     try:
         creditor = parse_creditor(load_connector_account(SEPA, transfer.channel_id, transfer.acquirer_merchant_id))
-    except (CreditorNotConfiguredError, VaultError):
+    except (AccountSettingError, VaultError):
         raise RecallRefusedError(RecallRefusal.NO_ACCOUNT) from None
     return order_records.create_recall(transfer.pk, reason, creditor)
 
@@ -302,7 +302,7 @@ def _reverse_order(request: AcquirerRequest, sent: dict[str, Any]) -> AcquirerRe
 def _ask_to_cancel(request: AcquirerRequest, behind: BankOrder) -> BankOrder | None:
     try:
         creditor = parse_creditor(request.account)
-    except CreditorNotConfiguredError:
+    except AccountSettingError:
         return None
     return order_records.create_cancellation(request, creditor, behind.payment)
 

@@ -10,11 +10,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from typing import Any, Final
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from schwifty import BIC, IBAN
 
+from gateway.connectors.account_settings import (
+    AccountSettingError,
+    SettingFaults,
+    collect_setting_faults,
+    parse_time_of_day,
+    parse_time_zone,
+    read_account_settings,
+)
 from gateway.connectors.port import ConnectorAccount, ConnectorSetting
 from gateway.connectors.sepa import target_calendar
 
@@ -186,14 +194,6 @@ _BIC: Final = re.compile(r"[A-Z]{6}[A-Z2-9][A-NP-Z0-9]([A-Z0-9]{3})?")
 """The common form of all versions of the schemas."""
 
 
-class CreditorNotConfiguredError(Exception):
-    """A setting is missing or wrong: ``setting``, and ``why``."""
-
-    def __init__(self, setting: str, why: str) -> None:
-        super().__init__(f"{setting} {why}")
-        self.setting, self.why = setting, why
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Creditor:
     """An account's parsed settings. ``final_after`` None: collections become final only by a booking."""
@@ -209,7 +209,6 @@ class Creditor:
     zone: ZoneInfo
     final_after: int | None
     delivery: str
-    upload_url: str = ""
     former_ident: str = ""
     notice_days: int = 0
     notice_by: str = NOTICE_BY_MAIL
@@ -262,25 +261,22 @@ class Creditor:
 
 
 def parse_creditor(account: ConnectorAccount) -> Creditor:
-    """Parse an account's settings. Raises CreditorNotConfiguredError."""
-    have = {one.name: one.default for one in SEPA_SETTINGS if not one.secret} | dict(account.settings)
-    missing = [one.name for one in SEPA_SETTINGS if one.required and not have.get(one.name)]
-    if missing:
-        raise CreditorNotConfiguredError(missing[0], "is not set")
+    """Parse an account's settings. Raises AccountSettingError."""
+    have = read_account_settings(account, SEPA_SETTINGS)
     for name in ("creditorId", "formerCreditorId"):
         if have[name] and not is_creditor_identifier(have[name]):
-            raise CreditorNotConfiguredError(name, "is no creditor identifier: its check digits are wrong")
+            raise AccountSettingError(name, "is no creditor identifier: its check digits are wrong")
     if not is_valid_iban(have["creditorIban"]):
-        raise CreditorNotConfiguredError("creditorIban", "is no IBAN")
+        raise AccountSettingError("creditorIban", "is no IBAN")
     if have["creditorBic"] and not (is_bic(have["creditorBic"]) and is_writable_bic(have["creditorBic"])):
-        raise CreditorNotConfiguredError("creditorBic", "is no BIC")
+        raise AccountSettingError("creditorBic", "is no BIC")
     if have["schema"] == COLLECTION_SCHEMAS[1] and not have["creditorBic"]:
-        raise CreditorNotConfiguredError("creditorBic", f"is needed by {have['schema']}")
+        raise AccountSettingError("creditorBic", f"is needed by {have['schema']}")
     if have["delivery"] == HTTP_DELIVERY and not have["uploadUrl"]:
-        raise CreditorNotConfiguredError("uploadUrl", "is needed by delivery http")
+        raise AccountSettingError("uploadUrl", "is needed by delivery http")
     if settings.IS_LIVE and have["delivery"] == HTTP_DELIVERY and not have["uploadUrl"].startswith("https://"):
         why = "must begin with https:// in the live environment: accounts and the password would cross the network in"
-        raise CreditorNotConfiguredError("uploadUrl", f"{why} clear")
+        raise AccountSettingError("uploadUrl", f"{why} clear")
     return Creditor(
         name=have["creditorName"],
         ident=have["creditorId"],
@@ -289,11 +285,10 @@ def parse_creditor(account: ConnectorAccount) -> Creditor:
         instrument=have["instrument"],
         schema=have["schema"],
         lead_days=_parse_number(have, "leadDays"),
-        file_at=_parse_time(have, "fileAt"),
-        zone=_parse_time_zone(have, "timeZone"),
+        file_at=parse_time_of_day(have, "fileAt"),
+        zone=parse_time_zone(have, "timeZone"),
         final_after=_parse_number(have, "finalAfter") if have["finalAfter"] else None,
         delivery=have["delivery"],
-        upload_url=have["uploadUrl"],
         former_ident=have["formerCreditorId"],
         notice_days=_parse_number(have, "noticeDays"),
         notice_by=have["noticeBy"],
@@ -303,34 +298,16 @@ def parse_creditor(account: ConnectorAccount) -> Creditor:
     )
 
 
-def check_creditor_settings(given: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+def check_creditor_settings(given: Mapping[str, str]) -> SettingFaults:
     """Errors in an account's settings beyond each one's own pattern: (setting, reason)."""
-    try:
-        parse_creditor(ConnectorAccount(settings=given))
-    except CreditorNotConfiguredError as fault:
-        return ((fault.setting, fault.why),)
-    return ()
+    return collect_setting_faults(lambda: parse_creditor(ConnectorAccount(settings=given)))
 
 
 def _parse_number(have: Mapping[str, str], name: str) -> int:
     try:
         return int(have[name])
     except ValueError:
-        raise CreditorNotConfiguredError(name, "is no number") from None
-
-
-def _parse_time(have: Mapping[str, str], name: str) -> time:
-    try:
-        return time.fromisoformat(have[name])
-    except ValueError:
-        raise CreditorNotConfiguredError(name, "is no time of day") from None
-
-
-def _parse_time_zone(have: Mapping[str, str], name: str) -> ZoneInfo:
-    try:
-        return ZoneInfo(have[name])
-    except (ValueError, OSError, ZoneInfoNotFoundError):
-        raise CreditorNotConfiguredError(name, f"{have[name][:40]!r} is no IANA time zone") from None
+        raise AccountSettingError(name, "is no number") from None
 
 
 def is_creditor_identifier(text: str) -> bool:

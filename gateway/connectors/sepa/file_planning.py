@@ -17,10 +17,11 @@ from uuid import UUID
 import structlog
 from django.db import transaction
 
+from gateway.connectors.account_settings import AccountSettingError
 from gateway.connectors.accounts import load_connector_account
 from gateway.connectors.port import Connector
 from gateway.connectors.sepa import cancellations, order_records, reversals, target_calendar
-from gateway.connectors.sepa.creditor import TRANSFER_SCHEMAS, Creditor, CreditorNotConfiguredError, parse_creditor
+from gateway.connectors.sepa.creditor import TRANSFER_SCHEMAS, Creditor, parse_creditor
 from gateway.connectors.sepa.mandates import amend_to_creditor, is_of_instrument, take_amendment
 from gateway.core import clock
 from gateway.db.statement import execute_sql
@@ -60,7 +61,7 @@ def plan_due_bank_files(connector: Connector, merchant: Merchant | None = None) 
     for channel, account, kind in execute_sql(_DUE, values):
         try:
             creditor = parse_creditor(load_connector_account(connector, channel, account))
-        except (CreditorNotConfiguredError, VaultError) as fault:
+        except (AccountSettingError, VaultError) as fault:
             # The orders wait until the account is configured again, or the vault's key is back; that is logged at
             # every tick, and the other accounts' files are made.
             log.error("bank_file_not_created", channel=channel.hex, account=account, why=str(fault))

@@ -390,7 +390,7 @@ def _create_mandate(
         mandate=name,
         named_by_merchant=bool(means.mandate_id),
         recurring=bool(means.mandate_id) or _is_recurring(request, payment),
-        signed_on=_parse_date(means.mandate_signed) or now.astimezone(creditor.zone).date(),
+        signed_on=parse_date(means.mandate_signed) or now.astimezone(creditor.zone).date(),
         creditor_name=creditor.name,
         instrument=creditor.instrument,
     )
@@ -401,7 +401,7 @@ def _create_mandate(
     return SepaMandate.objects.get(merchant=payment.merchant, creditor=creditor.ident, mandate=name)
 
 
-def _parse_date(text: str) -> date | None:
+def parse_date(text: str) -> date | None:
     """A date that the catalogue has validated; None for ''."""
     try:
         return date.fromisoformat(text) if text else None

@@ -63,7 +63,7 @@ def create_collection(request: AcquirerRequest, means: BankAccount, creditor: Cr
     now = clock.merchant_now(payment.merchant)
     with transaction.atomic():
         mandate = mandates.resolve_mandate(request, means, creditor, payment, now)
-        due, file_at = creditor.plan(now, _parse_date(means.due_date))
+        due, file_at = creditor.plan(now, mandates.parse_date(means.due_date))
         mandates.check_mandate_usable(mandate, due)
         return _insert_order(
             request,
@@ -251,7 +251,7 @@ def lock_cancellation(original: UUID) -> BankOrder | None:
     return asked.filter(state=BankOrderState.FILED).first()
 
 
-def settle_cancellation(original: BankOrder, message: BankMessage | None = None) -> bool:
+def settle_cancellation(original: BankOrder, message: BankMessage | None) -> bool:
     """Decide the request to cancel or recall an order by what became of the order, which is locked."""
     state = cancellations.find_settled_state(original)
     if state is None or (request := lock_cancellation(original.pk)) is None:
@@ -302,7 +302,7 @@ def record_order_event(
     payment: UUID,
     state: BankOrderState,
     *,
-    reason: str = "",
+    reason: str,
     on: date | None = None,
     charges: Decimal | None = None,
     message: BankMessage | None = None,
@@ -385,11 +385,3 @@ def _load_payment(ident: UUID) -> Payment:
         .only("merchant", "channel_id", "registration", "payment_type", "request", "agreement")
         .get(pk=ident)
     )
-
-
-def _parse_date(text: str) -> date | None:
-    """A date that the catalogue has validated; None for ''."""
-    try:
-        return date.fromisoformat(text) if text else None
-    except ValueError:
-        return None

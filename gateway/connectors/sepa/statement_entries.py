@@ -58,14 +58,20 @@ class StatementEntry:
 
     IN and OUT: money was credited or debited; BACK_IN, BACK_OUT: an earlier booking was returned. CANCELLED,
     NOT_CANCELLED: the answer to a cancellation request; file and batch are the original's then, ``case`` is the case
-    that it closes. ``account``: the IBAN of the booking. ``amount``: of the order, without ``charges``, which the bank
-    booked with it. ``reason``: an ISO external code. ``status``: a whole file's, as the bank sends it. ``rest``: what
-    is said of a batch holds for those of its orders that the message does not name. ``spared``: of a rejection, the
-    orders of which the same report says that they are not rejected, and whether it accepts them; complete when its
-    last entry has been read. ``original``: the file of an order that a status report names. ``on``: the day of the
-    booking; of a status, the day on which its message was made, ``made_at``; of a return between banks, the day of its
-    settlement, which is that of the whole message where the return has none. ``is_return``: of a message between banks
-    (pacs.004), which returns a collection or a transfer and does not say which.
+    that it closes.
+
+    - ``account``: the IBAN of the booking.
+    - ``amount``: of the order, without ``charges``, which the bank booked with it.
+    - ``reason``: an ISO external code.
+    - ``status``: a whole file's, as the bank sends it.
+    - ``rest``: what is said of a batch holds for those of its orders that the message does not name.
+    - ``spared``: of a rejection, the orders of which the same report says that they are not rejected, and whether it
+      accepts them; complete when its last entry has been read.
+    - ``original``: the file of an order that a status report names.
+    - ``on``: the day of the booking; of a status, the day on which its message was made, ``made_at``; of a return
+      between banks, the day of its settlement, which is that of the whole message where the return has none.
+    - ``is_return``: of a message between banks (pacs.004), which returns a collection or a transfer and does not say
+      which.
     """
 
     entry_type: EntryType

@@ -15,14 +15,14 @@ from gateway.connectors.sepa import (
 )
 from gateway.connectors.sepa.connector import SEPA
 from gateway.models import Merchant
-from gateway.timers.registry import Timer
+from gateway.timers.registry import MerchantTimer, Timer
 
 
-def _make_and_deliver_files(merchant: Merchant | None) -> int:
+def _make_and_deliver_files(merchant: Merchant | None = None) -> int:
     return file_planning.plan_due_bank_files(SEPA, merchant) + file_delivery.deliver_due_bank_files(SEPA, merchant)
 
 
-FILE_TIMER: Final = Timer(
+FILE_TIMER: Final = MerchantTimer(
     name=order_records.BANK_FILE_TIMER,
     run=_make_and_deliver_files,
     next_at=file_planning.next_bank_file_run,
@@ -36,11 +36,11 @@ BANK_TIMERS: Final = (
     Timer(
         name="bank inbox",
         is_off=lambda: not settings.GATEWAY_SEPA_INBOX,
-        run=lambda merchant: bank_message_intake.import_watched_folder() if merchant is None else 0,
+        run=bank_message_intake.import_watched_folder,
         every_s=10.0,
         about="Take in what banks answered.",
     ),
-    Timer(
+    MerchantTimer(
         name="bank days",
         run=collection_finality.finalize_due_collections,
         next_at=collection_finality.next_collection_finality,
@@ -53,7 +53,7 @@ BANK_TIMERS: Final = (
     ),
     Timer(
         name="bank outbox",
-        run=lambda _: file_delivery.delete_old_bank_files(),
+        run=file_delivery.delete_old_bank_files,
         every_s=3600.0,
         about="Remove delivered files after GATEWAY_SEPA_OUTBOX_DAYS.",
     ),

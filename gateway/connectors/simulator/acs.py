@@ -16,7 +16,7 @@ from typing import Final
 from uuid import UUID
 
 from gateway.connectors.simulator.cards import find_simulated_card
-from gateway.core.secret import Secret
+from gateway.core.secret import Secret, reveal_text
 from gateway.threeds_protocol.messages import (
     CHALLENGE_REQUESTED,
     DATA_ONLY,
@@ -49,7 +49,7 @@ _METHODS: Final = frozenset({"method", "method_challenge"})
 
 def choose_scenario(number: str | Secret, steering: Mapping[str, str]) -> str:
     """The authentication scenario of a card; cards outside the table are authenticated frictionless."""
-    card = find_simulated_card(number.reveal() if isinstance(number, Secret) else number)
+    card = find_simulated_card(reveal_text(number))
     flow = (card.threeds if card is not None else None) or "frictionless"
     enrolled, wanted = steering.get(ENROLLED_PARAMETER), steering.get(FLOW_PARAMETER)
     if enrolled == "false" or (flow == "not_enrolled" and enrolled != "true"):
@@ -221,7 +221,7 @@ def _build_cres(creq: ThreeDSMessage) -> ThreeDSMessage:
 
 
 def _build_rreq(
-    challenge_state: ChallengeState, creq: ThreeDSMessage, status: str, *, reason: str = "", cancel: str = ""
+    challenge_state: ChallengeState, creq: ThreeDSMessage, status: str, *, reason: str, cancel: str = ""
 ) -> ThreeDSMessage:
     message: ThreeDSMessage = {
         "messageType": "RReq",

@@ -19,7 +19,7 @@ from gateway.connectors.simulator.issuers import IssuerAnswer
 from gateway.core.luhn import is_luhn_valid
 from gateway.core.money import Money, currency_exponent
 from gateway.core.result_codes import is_approved
-from gateway.core.secret import Secret
+from gateway.core.secret import Secret, reveal_text
 
 SIMULATED_SUCCESS: Final = "000.100.110"
 INVALID_NUMBER: Final = "100.100.101"
@@ -391,12 +391,12 @@ def simulate_card_answer(
     which turns the soft decline into an approval; `issuer`: what the card's simulated issuer answers, for a card that
     is not in the table; `attempt`: of the payment at acquirers, more than 1 after a cascade.
     """
-    card = CARDS_BY_NUMBER.get(_text(number))
+    card = CARDS_BY_NUMBER.get(reveal_text(number))
     advice = card.merchant_advice_code if card else None
     if card is None and issuer is not None:
         code, acquirer, share, advice = issuer.code, issuer.response, Decimal(1), issuer.advice or None
     elif card is None:
-        code, acquirer = _of_unknown(_text(number))
+        code, acquirer = _of_unknown(reveal_text(number))
         share = Decimal(1)
     elif (card.code == SOFT_DECLINE and authenticated) or (
         attempt > 1 and card.second_acquirer in APPROVING_SECOND_ACQUIRERS
@@ -410,12 +410,8 @@ def simulate_card_answer(
         acquirer_response=acquirer,
         merchant_advice_code=advice,
         avs=simulate_avs(postcode),
-        cvv=simulate_cvv(_text(cvv) if cvv is not None else None),
+        cvv=simulate_cvv(reveal_text(cvv) if cvv is not None else None),
         approved=compute_approved_part(amount, share) if approved and amount is not None else None,
         behaviour=card.behaviour if card else "answer",
         card=card,
     )
-
-
-def _text(value: str | Secret) -> str:
-    return value.reveal() if isinstance(value, Secret) else value

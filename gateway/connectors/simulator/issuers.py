@@ -41,13 +41,16 @@ MAX_DAYS_SHORT: Final = 12
 class SimulatedIssuer:
     """One issuer; all shares are in percent.
 
-    ``hours``: of attempts in each hour of the day (UTC), how many are approved when nothing below declines them first.
-    ``away``: hours in which what is not approved answers "not available now" instead of a decline without a reason.
-    ``closed``, ``expired``: cards that are never approved. ``short``: cards that run out of money before a payday.
-    ``payday``: the day of the month on which money is there again. ``challenge_above``: shopper's payments of more than
-    that, in whole units of their currency, without a proof of 3-D Secure are declined softly in ``challenge`` of 100
-    cases; None: never. ``exemptions``: of such payments with this exemption, how many are let through instead.
-    ``proof``, ``token``: points that a proof of 3-D Secure, and a network token, add to the hour's rate.
+    - ``hours``: of attempts in each hour of the day (UTC), how many are approved when nothing below declines them
+      first.
+    - ``away``: hours in which what is not approved answers "not available now" instead of a decline without a reason.
+    - ``closed``, ``expired``: cards that are never approved.
+    - ``short``: cards that run out of money before a payday.
+    - ``payday``: the day of the month on which money is there again.
+    - ``challenge_above``: shopper's payments of more than that, in whole units of their currency, without a proof of
+      3-D Secure are declined softly in ``challenge`` of 100 cases; None: never.
+    - ``exemptions``: of such payments with this exemption, how many are let through instead.
+    - ``proof``, ``token``: points that a proof of 3-D Secure, and a network token, add to the hour's rate.
     """
 
     bin: str

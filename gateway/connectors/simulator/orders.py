@@ -214,7 +214,7 @@ def resolve_order_language(locale: str) -> str:
 
 TIMER: Final = Timer(
     name="simulated orders",
-    run=lambda merchant: delete_old_simulated_orders(limit=MAX_SWEPT_ROWS) if merchant is None else 0,
+    run=lambda: delete_old_simulated_orders(limit=MAX_SWEPT_ROWS),
     every_s=3600.0,
     about="Forget orders at the simulator 90 days after they were decided.",
 )

@@ -17,9 +17,16 @@ BEHAVIOR_PARAMETER: Final = "STUB_behaviour"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StubFault:
-    """``arrives``: the message is booked (False: it is lost on the way). ``late_in``: only after late_ms. ``twice``: it
-    is processed and answered twice. ``answers``: an answer is sent. ``late_out``: only after late_ms. ``garbled``: what
-    is sent does not answer the request. ``hangs_up``: the connection is closed."""
+    """What becomes of a message and of its answer.
+
+    - ``arrives``: the message is booked (False: it is lost on the way).
+    - ``late_in``: only after late_ms.
+    - ``twice``: it is processed and answered twice.
+    - ``answers``: an answer is sent.
+    - ``late_out``: only after late_ms.
+    - ``garbled``: what is sent does not answer the request.
+    - ``hangs_up``: the connection is closed.
+    """
 
     arrives: bool = True
     late_in: bool = False

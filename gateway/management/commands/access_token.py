@@ -7,11 +7,11 @@ from argparse import ArgumentParser
 from datetime import timedelta
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand
 
 from gateway.access import audit_log, tokens
-from gateway.core import clock, identifiers
-from gateway.management.entity_option import find_option_entity
+from gateway.core import clock
+from gateway.management.option_rows import find_option_entity, find_option_row
 from gateway.models import TOKEN_SCOPES, AccessToken
 
 
@@ -52,8 +52,5 @@ class Command(BaseCommand):
 
 
 def _find_token(text: str) -> AccessToken:
-    ident = identifiers.parse_id(text)
-    token = AccessToken.objects.filter(pk=ident).first() if ident is not None else None
-    if token is None:
-        raise CommandError("There is no such token; the id is the 32 hex digits that issuing printed.")
-    return token
+    fault = "There is no such token; the id is the 32 hex digits that issuing printed."
+    return find_option_row(AccessToken.objects.all(), text, fault)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 from typing import Any, Final
-from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
@@ -12,8 +11,8 @@ from django.db.models import Count, Min, Sum
 
 from gateway.access import audit_log
 from gateway.connectors.iso8583 import batch_close, batch_planning, batch_run
-from gateway.core import identifiers
 from gateway.core.money import format_amount
+from gateway.management.option_rows import find_option_row
 from gateway.models import AcquirerAccount, BatchedCapture, CaptureBatch
 
 MAX_LISTED_BATCHES: Final = 200
@@ -45,10 +44,9 @@ class Command(BaseCommand):
         return self._show()
 
     def _send(self, account: str) -> None:
-        ident = identifiers.parse_id(account.replace("-", "").lower())
-        row = AcquirerAccount.objects.select_related("channel__merchant").filter(pk=ident).first() if ident else None
-        if row is None:
-            raise CommandError(f"there is no acquirer account {account!r}: its id stands in the address of its page")
+        fault = f"there is no acquirer account {account!r}: its id stands in the address of its page"
+        rows = AcquirerAccount.objects.select_related("channel__merchant")
+        row = find_option_row(rows, account.replace("-", "").lower(), fault)
         moved = batch_planning.release_captures_now(row.channel, row.acquirer_merchant_id)
         self.stdout.write(f"captures that go with the next tick: {moved}")
 
@@ -90,8 +88,4 @@ class Command(BaseCommand):
 
 
 def _batch(text: str) -> CaptureBatch:
-    ident: UUID | None = identifiers.parse_id(text.replace("-", "").lower())
-    row = CaptureBatch.objects.filter(pk=ident).first() if ident is not None else None
-    if row is None:
-        raise CommandError(f"there is no batch {text!r}")
-    return row
+    return find_option_row(CaptureBatch.objects.all(), text.replace("-", "").lower(), f"there is no batch {text!r}")

@@ -18,6 +18,7 @@ from gateway.backoffice.personal_data.erasure_requests import (
 )
 from gateway.core import identifiers
 from gateway.core.masking import mask_note
+from gateway.management.option_rows import find_option_row
 from gateway.models import ErasureRequest, Merchant
 from gateway.personal_data.erasure import (
     REPEATED_MODELS,
@@ -102,11 +103,8 @@ def _act(options: dict[str, Any]) -> str:
 
 
 def _find_request(text: str) -> ErasureRequest:
-    ident = identifiers.parse_id(text)
-    row = ErasureRequest.objects.select_related("merchant").filter(pk=ident).first() if ident is not None else None
-    if row is None:
-        raise CommandError("--request must name a request: 32 lower-case hex digits, as its page shows them.")
-    return row
+    fault = "--request must name a request: 32 lower-case hex digits, as its page shows them."
+    return find_option_row(ErasureRequest.objects.select_related("merchant"), text, fault)
 
 
 def _read_selector(merchant: Merchant, options: dict[str, Any]) -> PersonSelector:
@@ -116,11 +114,7 @@ def _read_selector(merchant: Merchant, options: dict[str, Any]) -> PersonSelecto
 
 
 def _find_merchant(text: str) -> Merchant:
-    ident = identifiers.parse_id(text)
-    merchant = Merchant.objects.filter(pk=ident).first() if ident is not None else None
-    if merchant is None:
-        raise CommandError("--merchant must name a merchant: 32 lower-case hex digits.")
-    return merchant
+    return find_option_row(Merchant.objects.all(), text, "--merchant must name a merchant: 32 lower-case hex digits.")
 
 
 def _read_report(merchant: Merchant, path: Path, *, may_be_changed: bool) -> dict[str, list[str]]:

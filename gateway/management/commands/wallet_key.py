@@ -11,8 +11,8 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
 from gateway.access import audit_log
-from gateway.core import identifiers
 from gateway.core.secret import Secret
+from gateway.management.option_rows import find_option_channel, find_option_row
 from gateway.models import Channel, WalletKey
 from gateway.wallets.channel_tokens import store_wallet_key
 from gateway.wallets.keys import UnusableKeyError
@@ -40,10 +40,7 @@ class Command(BaseCommand):
         if options["deactivate"]:
             _deactivate(options["deactivate"])
             return
-        ident = identifiers.parse_id(options["entity"] or "")
-        channel = Channel.objects.filter(pk=ident).first() if ident is not None else None
-        if channel is None:
-            raise CommandError("--entity must name a channel: 32 lower-case hex digits.")
+        channel = find_option_channel(options["entity"])
         if options["private_key"] is not None:
             self._add(channel, options)
         for row in WalletKey.objects.filter(channel=channel):
@@ -77,10 +74,8 @@ class Command(BaseCommand):
 
 @transaction.atomic
 def _deactivate(text: str) -> None:
-    ident = identifiers.parse_id(text)
-    row = WalletKey.objects.select_for_update().filter(pk=ident).first() if ident is not None else None
-    if row is None:
-        raise CommandError("There is no such key; the id is the 32 hex digits that the list prints.")
+    fault = "There is no such key; the id is the 32 hex digits that the list prints."
+    row = find_option_row(WalletKey.objects.select_for_update(), text, fault)
     audit_log.record_audit_entry(
         audit_log.COMMAND_LINE_ACTOR, "deactivate", row, before={"active": row.active}, after={"active": False}
     )

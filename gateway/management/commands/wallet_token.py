@@ -7,10 +7,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from gateway.core import identifiers
 from gateway.core.money import Money
 from gateway.core.secret import Secret
-from gateway.models import Channel
+from gateway.management.option_rows import find_option_channel
 from gateway.wallets import sandbox_tokens
 from gateway.wallets.formats import WALLET_FORMATS
 from gateway.wallets.token_factory import PaymentSheet, tamper_token
@@ -36,10 +35,7 @@ class Command(BaseCommand):
         parser.add_argument("--make-keys", action="store_true", help="make test keys where the channel has none")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        ident = identifiers.parse_id(options["entity"])
-        channel = Channel.objects.filter(pk=ident).first() if ident is not None else None
-        if channel is None:
-            raise CommandError("--entity must name a channel: 32 lower-case hex digits.")
+        channel = find_option_channel(options["entity"])
         wallet = f"wallet{options['wallet']}"
         form = options["format"] or WALLET_FORMATS[wallet][0]
         try:

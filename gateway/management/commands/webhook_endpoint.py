@@ -11,9 +11,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from gateway.access import audit_log
-from gateway.core import identifiers
 from gateway.core.secret import Secret
-from gateway.management.entity_option import find_option_entity
+from gateway.management.option_rows import find_option_entity, find_option_row
 from gateway.models import WebhookEndpoint
 from gateway.models.webhooks import DEFAULT_WEBHOOK_KINDS, WEBHOOK_KINDS
 from gateway.notifications import endpoints, signing
@@ -100,12 +99,9 @@ class Command(BaseCommand):
 
 def _find_endpoint(options: dict[str, Any]) -> WebhookEndpoint:
     if options["endpoint"]:
-        ident = identifiers.parse_id(options["endpoint"])
         known = WebhookEndpoint.objects.select_related("merchant").exclude(mode=WebhookEndpoint.Mode.RETURN)
-        endpoint = known.filter(pk=ident).first() if ident is not None else None
-        if endpoint is None:
-            raise CommandError("There is no such endpoint; the id is the 32 hex digits that the list prints.")
-        return endpoint
+        fault = "There is no such endpoint; the id is the 32 hex digits that the list prints."
+        return find_option_row(known, options["endpoint"], fault)
     listed = _list_endpoints(options) if options["entity"] else []
     candidates = [endpoint for endpoint in listed if endpoint.state != WebhookEndpoint.State.OFF]
     if len(candidates) != 1:

@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from gateway.access import audit_log
 from gateway.core import clock, identifiers
+from gateway.management.option_rows import find_option_entity, find_option_row
 from gateway.models import Merchant, WebhookDelivery, WebhookEndpoint
 from gateway.models.webhooks import WEBHOOK_KINDS
 from gateway.notifications import replay
@@ -38,7 +39,7 @@ class Command(BaseCommand):
         parser.add_argument("--dry-run", action="store_true", help="count, send nothing")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        merchant = _find_merchant(options["entity"])
+        merchant = find_option_entity(options["entity"])[0]
         endpoint = _find_endpoint(merchant, options["endpoint"])
         since, until = _parse_time(options, "since", "--from"), _parse_time(options, "until", "--to")
         if options["missed"]:
@@ -88,25 +89,12 @@ class Command(BaseCommand):
         self.stdout.write(json.dumps(facts))
 
 
-def _find_merchant(text: str) -> Merchant:
-    ident = identifiers.parse_id(text)
-    if ident is not None:
-        if merchant := Merchant.objects.filter(pk=ident).first():
-            return merchant
-        if merchant := Merchant.objects.filter(channels__pk=ident).first():
-            return merchant
-    raise CommandError("--entity must name a channel or a merchant: 32 lower-case hex digits.")
-
-
 def _find_endpoint(merchant: Merchant, text: str | None) -> WebhookEndpoint | None:
     if text is None:
         return None
-    ident = identifiers.parse_id(text.replace("-", ""))
     known = WebhookEndpoint.objects.select_related("merchant").filter(merchant=merchant)
-    endpoint = known.filter(pk=ident).first() if ident is not None else None
-    if endpoint is None:
-        raise CommandError("This merchant has no such endpoint; webhook_endpoint --list prints the ids.")
-    return endpoint
+    fault = "This merchant has no such endpoint; webhook_endpoint --list prints the ids."
+    return find_option_row(known, text.replace("-", ""), fault)
 
 
 def _parse_option_id(options: dict[str, Any], name: str) -> UUID | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from gateway.core import identifiers
+from gateway.management.option_rows import find_option_row
 from gateway.models import Merchant
 from reporting.reconciliation import daily_files
 
@@ -24,10 +24,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, merchant: str, date: str, output: str | None, **options: Any) -> None:
         day = _parse_day(date)
-        key = identifiers.parse_id(merchant)
-        found = Merchant.objects.filter(pk=key).first() if key is not None else None
-        if found is None:
-            raise CommandError(f"There is no merchant {merchant}.")
+        found = find_option_row(Merchant.objects.all(), merchant, f"There is no merchant {merchant}.")
         try:
             file = daily_files.get_daily_file(found, day)
         except daily_files.DayNotOverError as fault:

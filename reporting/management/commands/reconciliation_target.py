@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from gateway.core import identifiers
+from gateway.management.option_rows import find_option_row
 from gateway.models import Merchant
 from reporting.management.sftp_options import add_sftp_options, read_sftp_options
 from reporting.models import SftpTarget
@@ -24,10 +24,7 @@ class Command(BaseCommand):
         parser.add_argument("--off", action="store_true", help="send nothing any more")
 
     def handle(self, *args: Any, merchant: str, **options: Any) -> None:
-        key = identifiers.parse_id(merchant)
-        found = Merchant.objects.filter(pk=key).first() if key is not None else None
-        if found is None:
-            raise CommandError(f"There is no merchant {merchant}.")
+        found = find_option_row(Merchant.objects.all(), merchant, f"There is no merchant {merchant}.")
         if options["off"]:
             SftpTarget.objects.filter(merchant=found).update(active=False)
             self.stdout.write("Off.")

@@ -19,7 +19,7 @@ _ALL: Final = (delimited.CSV_FORMAT, camt053.CAMT053_FORMAT)
 FILE_FORMATS: Final[Mapping[str, FileFormat]] = MappingProxyType({one.name: one for one in _ALL})
 
 
-def detect_format(head: bytes, wanted: str = "") -> FileFormat:
+def detect_format(head: bytes, wanted: str) -> FileFormat:
     """The adapter for a file that begins with ``head``, or the one named ``wanted`` by the institute. Raises
     UnreadableFileError."""
     if wanted:

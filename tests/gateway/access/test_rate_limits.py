@@ -56,5 +56,5 @@ def test_counters_are_forgotten_ten_minutes_after_their_window(monkeypatch: pyte
             )
             if window > newest_old:
                 kept.append((length, window))
-    assert rate_limits.TIMER.run(None) == 6
+    assert rate_limits.TIMER.run() == 6
     assert sorted(ThrottleWindow.objects.values_list("window_s", "window")) == sorted(kept)

@@ -298,7 +298,7 @@ def test_the_newest_hundred_open_sessions_are_listed(clara: User, time: Moving) 
 def test_browsers_sessions_that_have_had_their_time_are_deleted_and_counted(time: Moving) -> None:
     for key, seconds in (("a", -2), ("b", -1), ("c", 0), ("d", 1)):
         Session.objects.create(session_key=key, session_data="", expire_date=time.at + seconds * SECOND)
-    assert signin.delete_expired_sessions(None) == 2
+    assert signin.delete_expired_sessions() == 2
     assert set(Session.objects.values_list("session_key", flat=True)) == {"c", "d"}
-    assert signin.delete_expired_sessions(None) == 0
+    assert signin.delete_expired_sessions() == 0
     assert signin.TIMER.run is signin.delete_expired_sessions

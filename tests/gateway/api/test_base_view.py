@@ -22,7 +22,7 @@ from gateway.api.base_view import MAX_PREREAD_BYTES, ApiView
 from gateway.api.errors import ApiError
 from gateway.catalogue.endpoints import PAYMENT_ENDPOINT, STATUS_ENDPOINT
 from gateway.catalogue.parse import InvalidParametersError
-from gateway.catalogue.typed_pairs import reveal_text
+from gateway.core.secret import reveal_text
 from gateway.models import RequestLog
 from tests.support.client import Api, form, payment
 from tests.support.fixtures import Shop

@@ -38,12 +38,12 @@ class Diary:
     nagging: set[str] = field(default_factory=set)
     then: Callable[[str, Merchant], None] | None = None
 
-    def timer(self, name: str) -> registry.Timer:
+    def timer(self, name: str) -> registry.MerchantTimer:
         self.rows[name] = []
-        return registry.Timer(
+        return registry.MerchantTimer(
             name=name,
             about="Of a test.",
-            run=lambda merchant: self._run(name, merchant),
+            run=lambda merchant=None: self._run(name, merchant),
             next_at=lambda one: clock.merchant_now(one) if name in self.nagging else min(self.rows[name], default=None),
         )
 

@@ -10,6 +10,7 @@ import pytest
 from gateway.api import query
 from gateway.core import clock, identifiers
 from gateway.core.compact_json import encode_json
+from gateway.db import standby
 from gateway.db.standby import AS_OF_HEADER
 from gateway.models import AcquirerExchange, Payment
 from gateway.payments import payment_archive, transaction_query
@@ -455,12 +456,12 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
     def read(ask: Any) -> Any:
         said["asked"] += 1
-        with monkeypatch.context() as standby:
+        with monkeypatch.context() as there:
             if said["page"] is not None:
-                standby.setattr(transaction_query, "find_transactions", lambda query: said["page"])
+                there.setattr(transaction_query, "find_transactions", lambda query: said["page"])
             return ask(), said["as_of"]
 
-    monkeypatch.setattr(query, "read_elsewhere", read)
+    monkeypatch.setattr(standby, "read_elsewhere", read)
     return said
 
 

@@ -173,7 +173,7 @@ def test_of_lent_tokens_those_that_were_left_are_deleted_and_no_other(shop: Shop
     assert execute_sql(tokens.TIMER.earliest_due, ()) == [(None,)]
     AccessToken.objects.filter(pk__in=(left.pk, still.pk)).update(lent=True)
     assert execute_sql(tokens.TIMER.earliest_due, ()) == [(left.ends_at,)]
-    assert tokens.TIMER.run(None) == 1
+    assert tokens.TIMER.run() == 1
     assert set(AccessToken.objects.filter(pk__in=(ended.pk, left.pk, still.pk))) == {ended, still}
 
 

@@ -224,18 +224,18 @@ def test_an_approval_whose_worker_died_is_carried_out_once(shop: Shop) -> None:
     Approval.objects.filter(pk=row.pk).update(
         state="APPROVED", decided_by=max_.user, decided_by_name="max", follow_up=ident, decided_at=clock.real_now()
     )
-    assert approvals.TIMER.run(None) == 0
+    assert approvals.TIMER.run() == 0
     assert due_times.find_due_timers({"approvals"}) == set()
     Approval.objects.filter(pk=row.pk).update(decided_at=clock.real_now() - approvals.APPROVAL_ABANDONED_AFTER)
     assert due_times.find_due_timers({"approvals"}) == {"approvals"}
-    assert approvals.TIMER.run(None) == 1
+    assert approvals.TIMER.run() == 1
     (refund,) = refunds()
     assert refund.pk == ident
     # The worker died after the payment was made, and before it was kept.
     Approval.objects.filter(pk=row.pk).update(
         state="APPROVED", decided_at=clock.real_now() - approvals.APPROVAL_ABANDONED_AFTER
     )
-    assert approvals.TIMER.run(None) == 1
+    assert approvals.TIMER.run() == 1
     row.refresh_from_db()
     assert (row.state, len(refunds())) == ("DONE", 1)
 
@@ -385,13 +385,13 @@ def test_mails_are_sent_by_the_timer_once_and_together(shop: Shop, mailoutbox: l
         user.save()
     rows = [asked(shop, clerk("clara", "20.00"), amount) for amount in ("50.00", "51.00")]
     assert mailoutbox == []
-    assert [approval_notice.send_due_notices(None) for _ in range(2)] == [1, 0]
+    assert [approval_notice.send_due_notices() for _ in range(2)] == [1, 0]
     (mail,) = mailoutbox
     assert mail.subject == "To approve: 2 requests"
     assert all(f"/admin/gateway/approval/{row.pk}/change/" in mail.body for row in rows)
     approvals.decide_approval(rows[0].pk, approve=False, note="", by=clerk("max"))
     approvals.withdraw_approval(rows[1].pk, by=clerk("clara"))
-    assert approval_notice.send_due_notices(None) == 1
+    assert approval_notice.send_due_notices() == 1
     assert mailoutbox[1].to == ["clara@shop.example"]
 
 
@@ -403,7 +403,7 @@ def test_the_users_who_may_decide_are_read_once_for_all_requests(shop: Shop, mai
     for _number in range(3):
         asked(shop, clerk("clara", "20.00"))
     with CaptureQueriesContext(connection) as queries:
-        assert approval_notice.send_due_notices(None) == 2
+        assert approval_notice.send_due_notices() == 2
     read = [query["sql"] for query in queries if query["sql"].startswith("SELECT")]
     assert len([sql for sql in read if 'FROM "gateway_grant"' in sql]) <= 2, "of each who may decide, once"
     assert len([sql for sql in read if sql.startswith('SELECT DISTINCT "auth_user"')]) == 1
@@ -430,7 +430,7 @@ def test_a_notice_that_fails_keeps_no_other_one_from_being_sent(
         return works(*values)
 
     monkeypatch.setattr(approval_notice, fails, fail_once)
-    assert approval_notice.send_due_notices(None) == (2 if fails == "_build_decision_mail" else 3)
+    assert approval_notice.send_due_notices() == (2 if fails == "_build_decision_mail" else 3)
     told = "\n".join(mail.body for mail in mailoutbox)
     assert [str(row.pk) in told for row in rows].count(False) == 1
 

@@ -193,7 +193,7 @@ def test_an_export_is_fetched_by_its_owner_alone(clara: Client, max_: Client, sh
         base = f"/admin/gateway/backgroundwork/{row.pk}"
         assert clara.get(address).status_code == 200
         assert clara.get(f"{base}/file/").status_code == 404
-        queue.run_background_work(None)
+        queue.run_background_work()
         assert clara.get(f"{base}/state/").json()["share"] == 100
         file = b"".join(clara.get(f"{base}/file/").streaming_content).decode("utf-8-sig")  # type: ignore[attr-defined]
         assert file.count("\r\n") == 2
@@ -283,7 +283,7 @@ def test_a_card_number_that_a_merchant_wrote_into_free_text_is_read_by_nobody(
             assert number not in text, address
     with override_settings(GATEWAY_WORK_DIR=str(tmp_path)):
         clara.post(f"{LIST}export/", {"format": "csv"})
-        queue.run_background_work(None)
+        queue.run_background_work()
         base = f"/admin/gateway/backgroundwork/{BackgroundWork.objects.get().pk}"
         file = b"".join(clara.get(f"{base}/file/").streaming_content).decode("utf-8-sig")  # type: ignore[attr-defined]
     assert "order 545454******5454" in file
@@ -317,7 +317,7 @@ def test_a_file_is_not_fetched_once_the_right_to_its_rows_is_gone(shop: Shop, st
     stranger.api.pay()
     with override_settings(GATEWAY_WORK_DIR=str(tmp_path)):
         both.post(f"{LIST}export/", {"format": "csv"})
-        queue.run_background_work(None)
+        queue.run_background_work()
         file = f"/admin/gateway/backgroundwork/{BackgroundWork.objects.get().pk}/file/"
         assert both.get(file).status_code == 200
         lost = Grant.objects.get(user=user, merchant=stranger.merchant)

@@ -48,14 +48,14 @@ def begin(client: Client, code: str, **values: Any) -> BulkAction:
     answer = client.post(f"{LIST}bulk/", {"do": code, "reason": "requested", "which": "picked", **values})
     assert answer.status_code == 302
     assert "/bulk/" in answer.url
-    queue.run_background_work(None)
+    queue.run_background_work()
     action = BulkAction.objects.select_related("work").latest("asked_at")
     return action
 
 
 def confirm(client: Client, action: BulkAction) -> BulkAction:
     client.post(f"{LIST}bulk/{action.pk}/confirm/")
-    queue.run_background_work(None)
+    queue.run_background_work()
     action.refresh_from_db()
     return action
 
@@ -105,7 +105,7 @@ def test_a_dry_runs_day_is_of_each_merchant_and_currency(
         for currency in ("EUR", "USD")
     ]
     found = begin(both, "RF", pick=paid).items
-    while queue.run_background_work(None):
+    while queue.run_background_work():
         pass
     for one in (shop, stranger):
         for currency in ("EUR", "USD"):
@@ -189,7 +189,7 @@ def test_captures_are_taken_back_and_refunds_are_not(shop: Shop) -> None:
     action = confirm(office, begin(office, "CP", pick=held))
     assert Payment.objects.filter(payment_type="CP", status="APPROVED").count() == 2
     office.post(f"{LIST}bulk/{action.pk}/undo/")
-    queue.run_background_work(None)
+    queue.run_background_work()
     undo = BulkAction.objects.get(undo_of=action)
     assert Payment.objects.filter(payment_type="RV").count() == 0
     confirm(office, undo)
@@ -257,7 +257,7 @@ def test_a_right_that_is_taken_away_ends_the_sending(shop: Shop, clara: Client) 
     action = begin(clara, "RF", pick=[shop.api.pay(amount="20.00").id])
     clara.post(f"{LIST}bulk/{action.pk}/confirm/")
     action.owner.grants.all().delete()
-    queue.run_background_work(None)
+    queue.run_background_work()
     assert refunds() == 0
     assert BackgroundWork.objects.latest("asked_at").state == "FAILED"
 
@@ -276,7 +276,7 @@ def test_selected_payments_alone_are_exported(shop: Shop, clara: Client) -> None
     clara.post(
         f"{LIST}export/", {"format": "csv", "which": "picked", "pick": [chosen], "cols": "when,amount", "shown": "1"}
     )
-    queue.run_background_work(None)
+    queue.run_background_work()
     path = queue.find_result_file(BackgroundWork.objects.latest("asked_at"))
     assert path is not None
     head, row = path.read_text("utf-8-sig").splitlines()
@@ -359,7 +359,7 @@ def test_a_dry_run_grows_old_while_it_is_carried_out_too(shop: Shop, clara: Clie
     action = begin(clara, "RF", pick=[shop.api.pay(amount="20.00").id])
     clara.post(f"{LIST}bulk/{action.pk}/confirm/")
     BulkAction.objects.update(checked_at=clock.real_now() - bulk_follow_ups.MAX_DRY_RUN_AGE - timedelta(minutes=1))
-    queue.run_background_work(None)
+    queue.run_background_work()
     assert refunds() == 0
     said = "part of this may have been sent"
     assert said in BackgroundWork.objects.latest("asked_at").message

@@ -18,7 +18,7 @@ from django.utils.functional import Promise
 
 from gateway.backoffice.kit.base import BackofficePage
 from gateway.backoffice.operations import system_views
-from gateway.backoffice.routing.rule_pages import DryRunForm
+from gateway.backoffice.routing.rule_pages import RoutingTrialForm
 from gateway.backoffice.schedules.retry_trial_pages import RetryTrialForm
 from gateway.backoffice.webhooks.webhook_forms import EndpointForm
 from gateway.models import (
@@ -274,7 +274,7 @@ def test_labels_of_forms_begin_with_a_capital_letter() -> None:
     ]
     forms += [
         kind.base_fields
-        for kind in (DryRunForm, EndpointForm, RetryTrialForm, SftpSourceForm, system_views.TestClockForm)
+        for kind in (RoutingTrialForm, EndpointForm, RetryTrialForm, SftpSourceForm, system_views.TestClockForm)
     ]
     labels = [str(field.label) for fields in forms for field in fields.values() if isinstance(field.label, Promise)]
     assert len(labels) > 100

@@ -32,7 +32,7 @@ def exported(shop: Shop, as_: str, **filters: str) -> BackgroundWork:
     owner = person(f"clara {as_} {len(filters)}", "clerk", shop.merchant)
     parameters = {"format": as_, "filters": filters, "asked": {"shape": "", "value": ""}}
     row = queue.enqueue_work(payment_export.PAYMENT_EXPORT, "payments", parameters, owner=owner.pk, by=BY)
-    queue.run_background_work(None)
+    queue.run_background_work()
     row.refresh_from_db()
     return row
 
@@ -72,7 +72,7 @@ def test_of_payments_that_were_picked_the_export_has_those_that_one_may_see(shop
     owner = person("clara", "clerk", shop.merchant)
     asked = {"format": "csv", "ids": [third, theirs, first]}
     row = queue.enqueue_work(payment_export.PAYMENT_EXPORT, "payments", asked, owner=owner.pk, by=BY)
-    queue.run_background_work(None)
+    queue.run_background_work()
     row.refresh_from_db()
     assert [each["id"] for each in cells(row)] == [first, third]
     assert second not in str(cells(row))
@@ -87,7 +87,7 @@ def test_a_payment_that_is_made_while_the_file_is_written_is_not_in_it(shop: Sho
     row = exported(shop, "csv")
     shop.api.pay()
     for _ in range(4):
-        queue.run_background_work(None)
+        queue.run_background_work()
     row.refresh_from_db()
     assert [each["id"] for each in cells(row)] == made
 
@@ -152,8 +152,8 @@ def test_what_a_dead_worker_wrote_behind_the_cursor_is_cut_off(shop: Shop, monke
     ((name, _),) = row.cursor["sheets"][0]
     with (queue.work_folder(row.pk) / name).open("a") as file:
         file.write("half a li")
-    queue.run_background_work(None)
-    queue.run_background_work(None)
+    queue.run_background_work()
+    queue.run_background_work()
     row.refresh_from_db()
     assert [each["id"] for each in cells(row)] == [
         p.hex for p in Payment.objects.order_by("pk").values_list("pk", flat=True)
@@ -169,7 +169,7 @@ def test_without_the_right_the_export_ends(shop: Shop, monkeypatch: Any) -> None
     shop.api.pay()
     row = exported(shop, "csv")
     Grant.objects.all().delete()
-    queue.run_background_work(None)
+    queue.run_background_work()
     row.refresh_from_db()
     assert row.state == BackgroundWork.State.FAILED
     assert "right" in row.message
@@ -189,14 +189,14 @@ def test_a_worker_that_stalls_and_wakes_late_damages_nothing(
     parameters = {"format": as_, "filters": {}, "asked": {"shape": "", "value": ""}}
     row = queue.enqueue_work(payment_export.PAYMENT_EXPORT, "payments", parameters, owner=owner.pk, by=BY)
     for _ in range(stalled_at):
-        queue.run_background_work(None)
+        queue.run_background_work()
     stalled = queue._claim_work(set())
     assert stalled is not None
     BackgroundWork.objects.update(lease_until=clock.real_now())
     for _ in range(wakes_after):
-        queue.run_background_work(None)
+        queue.run_background_work()
     queue._run_turn(stalled)
-    while queue.run_background_work(None):
+    while queue.run_background_work():
         pass
     row.refresh_from_db()
     assert row.state == BackgroundWork.State.DONE

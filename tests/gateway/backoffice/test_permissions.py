@@ -65,21 +65,6 @@ def test_a_scope_reaches_rows_of_its_merchants_and_of_its_single_channels(
     assert bool(scope) is bool(reached)
 
 
-@pytest.mark.parametrize(
-    ("scope", "within"),
-    [
-        (FULL_ACCESS, [FULL_ACCESS, OF_BOTH, OF_SHOP, OF_CHANNEL, NO_ACCESS]),
-        (OF_BOTH, [OF_BOTH, OF_SHOP, OF_CHANNEL, NO_ACCESS]),
-        (OF_SHOP, [OF_SHOP, NO_ACCESS]),
-        (OF_CHANNEL, [OF_CHANNEL, NO_ACCESS]),
-        (NO_ACCESS, [NO_ACCESS]),
-    ],
-)
-def test_a_scope_contains_what_reaches_no_more_rows(scope: AccessScope, within: list[AccessScope]) -> None:
-    every = [FULL_ACCESS, OF_BOTH, OF_SHOP, OF_CHANNEL, NO_ACCESS]
-    assert [one for one in every if scope.contains(one)] == within
-
-
 @pytest.mark.parametrize("scope", [FULL_ACCESS, OF_BOTH, NO_ACCESS])
 def test_a_scope_is_written_down_in_one_way(scope: AccessScope) -> None:
     assert permissions.serialize_access_scope(scope) == {

@@ -25,7 +25,7 @@ from chargebacks import ledger
 from chargebacks.models import Chargeback
 from checkout.models import Checkout, OfferRule, PaymentLink, PaymentPageStyle
 from gateway.access import audit_log, permissions
-from gateway.access.permissions import PERMISSIONS_BY_ROLE, ROLES_BY_PERMISSION, AccessScope, RowOwner
+from gateway.access.permissions import PERMISSIONS_BY_ROLE, ROLES_BY_PERMISSION, RowOwner
 from gateway.backoffice.kit.base import InstallationPage, MerchantPage
 from gateway.connectors.sepa import file_planning
 from gateway.connectors.sepa.connector import SEPA
@@ -491,13 +491,3 @@ def test_the_database_refuses_a_grant_that_means_nothing(own: Shop, values: dict
     fields |= {name: getattr(own, name) for name in ("merchant", "channel") if name in values}
     with pytest.raises(IntegrityError), transaction.atomic():
         Grant.objects.create(user=user, **fields)
-
-
-def test_a_scope_contains_what_is_not_wider() -> None:
-    """A manager grants no more than they have."""
-    one, two = Merchant().pk, Merchant().pk
-    narrow, wide = AccessScope(merchants=frozenset({one})), AccessScope(merchants=frozenset({one, two}))
-    assert wide.contains(narrow)
-    assert not narrow.contains(wide)
-    assert permissions.FULL_ACCESS.contains(wide)
-    assert not wide.contains(permissions.FULL_ACCESS)

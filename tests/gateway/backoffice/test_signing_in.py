@@ -766,5 +766,5 @@ def test_sessions_that_have_had_their_time_are_deleted_and_others_stay(shop: Sho
         each["looked"] = True
         each.save()
     Session.objects.filter(pk=old.session_key).update(expire_date=clock.real_now() - timedelta(seconds=1))
-    assert signin.delete_expired_sessions(None) == 1
+    assert signin.delete_expired_sessions() == 1
     assert list(Session.objects.values_list("pk", flat=True)) == [new.session_key]

@@ -231,7 +231,7 @@ def test_moves_are_added_up_by_rule_accounts_and_currency() -> None:
 )
 def test_a_payment_went_to_the_account_that_was_tried_first(route: dict[str, Any] | None, account: str) -> None:
     payment = paid(route=route, connector="cards", acquirer_merchant_id="shop")
-    assert dry_run.find_original_account(payment) == account
+    assert dry_run.find_original_account(payment, {}) == account
 
 
 def test_a_move_is_valued_by_what_was_approved_and_by_both_accounts_prices_and_rates(
@@ -249,7 +249,7 @@ def test_a_move_is_valued_by_what_was_approved_and_by_both_accounts_prices_and_r
     cursor: dict[str, Any] = {}
 
     def add(payment: Payment) -> None:
-        dry_run._add_value(cursor, payment, dry_run.routing_facts_from_payment(payment), None, "a x", "b y")  # type: ignore[arg-type]
+        dry_run._add_value(cursor, payment, dry_run.routing_facts_from_payment(payment), None, "a x", "b y", {})  # type: ignore[arg-type]
 
     at_first = {"connector": "a", "acquirer_merchant_id": "x"}
     add(paid("100.00", **at_first))

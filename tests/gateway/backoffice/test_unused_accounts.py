@@ -52,19 +52,19 @@ def test_who_did_not_come_for_ninety_days_is_switched_off(shop: Shop) -> None:
     aged(person("new", Role.CLERK, shop.merchant), joined=89)
     busy = aged(person("busy", Role.CLERK, shop.merchant), joined=400, login=91)
     SignIn.objects.create(user=busy, at=ago(91), last_seen_at=ago(89))
-    assert disable_unused(None) == 2
+    assert disable_unused() == 2
     assert active() == {"came", "new", "busy"}
     entry = AuditEntry.objects.get(action="disable", subject_id=str(gone.pk))
     assert (entry.actor, entry.before) == ("unused accounts", {"is_active": True})
     assert entry.after == {"is_active": False, "not used for": "90 days"}
-    assert disable_unused(None) == 0
+    assert disable_unused() == 0
 
 
 def test_their_sessions_end(shop: Shop) -> None:
     """A browser's session that never asked for a page since."""
     gone = aged(person("gone", Role.CLERK, shop.merchant), joined=400, login=100)
     SignIn.objects.create(user=gone, at=ago(100), last_seen_at=ago(100))
-    disable_unused(None)
+    disable_unused()
     assert SignIn.objects.get().ended_by == "unused accounts"
 
 
@@ -73,10 +73,10 @@ def test_superusers_too_but_for_the_last_who_can_sign_in(shop: Shop) -> None:
     root("older", login=200)
     root("newer", login=150)
     root("without a password", login=120, password=None)
-    disable_unused(None)
+    disable_unused()
     assert active() == {"newer"}
     root("in use", login=1)
-    disable_unused(None)
+    disable_unused()
     assert active() == {"in use"}
 
 
@@ -84,7 +84,7 @@ def test_a_superuser_without_the_right_to_enter_is_not_the_last_one(shop: Shop) 
     """Who is no staff cannot enter the back office, however lately the account was used."""
     root("older", login=200)
     aged(root("no staff", login=120), joined=400, login=120, is_staff=False)
-    disable_unused(None)
+    disable_unused()
     assert active() == {"older"}
 
 
@@ -100,7 +100,7 @@ def test_who_signs_in_at_this_moment_is_left_alone(shop: Shop) -> None:
 def test_who_is_switched_on_again_has_ninety_days_more(shop: Shop) -> None:
     """Else the next hour would take them out again."""
     gone = aged(person("gone", Role.CLERK, shop.merchant), joined=400, login=100)
-    disable_unused(None)
+    disable_unused()
     boss = signed_in(person("boss", Role.MANAGER, shop.merchant))
     address = f"/admin/auth/user/{gone.pk}/change/"
     page = boss.get(address).content.decode()
@@ -115,7 +115,7 @@ def test_who_is_switched_on_again_has_ninety_days_more(shop: Shop) -> None:
         "grants-INITIAL_FORMS": "0",
     }
     assert boss.post(address, form).status_code == 302
-    assert disable_unused(None) == 0
+    assert disable_unused() == 0
     assert "gone" in active()
     page = boss.get(address).content.decode()
     assert f"Is switched off on {clock.real_now() + timedelta(days=90):%Y-%m-%d}" in page
@@ -141,16 +141,16 @@ def test_the_days_are_the_operators(shop: Shop, settings: Any, days: int, left: 
     """GATEWAY_UNUSED_ACCOUNT_DAYS; 0: never, which live refuses (config.checks)."""
     settings.GATEWAY_UNUSED_ACCOUNT_DAYS = days
     aged(person("gone", Role.CLERK, shop.merchant), joined=400, login=100)
-    disable_unused(None)
+    disable_unused()
     assert active() == left
 
 
 def test_who_is_switched_on_by_a_shell_has_ninety_days_more(shop: Shop) -> None:
     """It leaves no entry in the trail: the timer writes it, and switches them off only later."""
     gone = aged(person("gone", Role.CLERK, shop.merchant), joined=400, login=100)
-    assert disable_unused(None) == 1
+    assert disable_unused() == 1
     User.objects.filter(pk=gone.pk).update(is_active=True)
-    assert (disable_unused(None), disable_unused(None)) == (0, 0)
+    assert (disable_unused(), disable_unused()) == (0, 0)
     entry = AuditEntry.objects.filter(subject_id=str(gone.pk)).latest("id")
     assert (entry.actor, entry.before, entry.after["is_active"]) == ("unused accounts", {"is_active": False}, True)
     assert active() == {"gone"}

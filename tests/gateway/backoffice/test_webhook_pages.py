@@ -424,7 +424,7 @@ def test_many_are_counted_first_and_then_replayed_as_work(dora: Client, shop: Sh
     assert not BackgroundWork.objects.exists()
     begun = dora.post(f"{DELIVERIES}replay/", {"state": "delivered", "confirm": "1"})["Location"]
     with override_settings(GATEWAY_WORK_DIR=str(tmp_path)):
-        queue.TIMER.run(None)
+        queue.TIMER.run()
     row = BackgroundWork.objects.get()
     assert (row.state, row.done, row.total) == ("DONE", number, number)
     assert row.kind == "webhook replay"

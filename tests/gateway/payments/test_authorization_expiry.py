@@ -369,6 +369,6 @@ def test_an_ended_release_is_forgotten_after_its_time(shop: Shop) -> None:
     pass_time(shop.api, days=11)
     row = AuthorizationRelease.objects.get()
     assert row.ended_at is not None
-    assert RELEASE_SWEEP_TIMER.run(None) == 0
+    assert RELEASE_SWEEP_TIMER.run() == 0
     AuthorizationRelease.objects.update(ended_at=row.ended_at - RELEASE_RETENTION)
-    assert RELEASE_SWEEP_TIMER.run(None) == 1
+    assert RELEASE_SWEEP_TIMER.run() == 1

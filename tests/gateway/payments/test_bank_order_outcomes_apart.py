@@ -194,7 +194,7 @@ def test_a_late_booking_is_known_to_the_schedules_run_in_the_same_transaction(
         if len(told) == 1:
             raise ValueError("the run is not to be had")
 
-    monkeypatch.setattr(bank_order_outcomes, "get_job_hooks", lambda: SimpleNamespace(record_late_booking=record))
+    monkeypatch.setattr(bank_order_outcomes.JOB_HOOKS, "get", lambda: SimpleNamespace(record_late_booking=record))
     assert apply_bank_order_events() == 0
     assert (payment_of(order).status, is_applied(event)) == (Status.DECLINED, False)
     assert apply_bank_order_events() == 1

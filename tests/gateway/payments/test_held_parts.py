@@ -9,7 +9,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from django.core.exceptions import ImproperlyConfigured
 
 from gateway.connectors.port import AcquirerReply
 from gateway.core.money import Money
@@ -256,15 +255,6 @@ def test_what_is_held_together_is_the_sum_of_the_parts() -> None:
     rows = [payment(status="PENDING", answer=HELD), payment(status="PENDING", answer=HELD)]
     assert (held_parts.sum_held(rows), held_parts.sum_held([])) == (Decimal("92.00"), Decimal(0))
     assert held_parts.get_held_amount(rows[0]) == Money(Decimal(46), "EUR")
-
-
-def test_without_checkouts_no_part_is_forgotten_in_silence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(held_parts, "_registered", [])
-    with pytest.raises(ImproperlyConfigured):
-        held_parts.expire_held_part(payment())
-    held_parts.register_part_expiry(lambda row: False)
-    held_parts.register_part_expiry(lambda row: row.amount == 92)
-    assert held_parts.expire_held_part(payment()) is True
 
 
 @pytest.mark.django_db

@@ -272,4 +272,4 @@ def test_a_response_is_stored_with_its_own_key_and_payment() -> None:
 
 def test_the_timer_sweeps_as_many_as_all_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(idempotency, "delete_expired_idempotency_keys", lambda *, limit: limit)
-    assert (TIMER.run(None), TIMER.every_s) == (MAX_SWEPT_ROWS, SWEEP_INTERVAL_S)
+    assert (TIMER.run(), TIMER.every_s) == (MAX_SWEPT_ROWS, SWEEP_INTERVAL_S)

@@ -155,7 +155,7 @@ def test_an_account_is_erased_once_its_retention_has_ended(shop: Shop, stranger:
     assert late == "100.150.206"
     assert shop.api.post(f"/v1/registrations/{ended}/payments", CLICK).code == late
     assert shop.api.read(paid.id).code == paid.code
-    assert registration_retention.erase_expired_registrations(stranger.merchant) == 0
+    assert registration_retention.erase_expired_registrations() == 0
 
 
 def test_a_new_number_is_shown_with_its_own_digits(api: Api) -> None:

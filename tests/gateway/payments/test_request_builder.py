@@ -179,7 +179,7 @@ def test_a_job_needs_a_means_that_is_or_will_be_stored(
             assert now == NOW
             asked.append(storable)
 
-    monkeypatch.setattr(request_builder, "get_job_hooks", Hooks)
+    monkeypatch.setattr(request_builder.JOB_HOOKS, "get", Hooks)
     more = {"stored": STORED} if stored else {}
     build(SENT | sent, **more)
     assert asked == []
@@ -262,7 +262,7 @@ def test_a_request_has_its_idempotency_key_and_an_agreement_of_its_cards_network
 def test_a_jobs_parameters_are_checked_for_the_channel(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
     hooks: Any = SimpleNamespace(check_parameters=lambda *each, **named: asked.append((each, named)))
-    monkeypatch.setattr(request_builder, "get_job_hooks", lambda: hooks)
+    monkeypatch.setattr(request_builder.JOB_HOOKS, "get", lambda: hooks)
     made = build(SENT | {"job.expression": "0 0 6 1 * ?"})
     assert asked == [((made.parameters, made.channel, NOW), {"storable": False})]
 

@@ -306,7 +306,7 @@ def overdue(stage: Suspension.Stage) -> Payment:
 def test_a_part_that_is_held_too_long_is_given_back(monkeypatch: pytest.MonkeyPatch, ends: bool) -> None:
     row = overdue(Suspension.Stage.PART)
     asked: list[Any] = []
-    monkeypatch.setattr(shopper_return, "expire_held_part", lambda payment: (asked.append(payment), ends)[1])
+    monkeypatch.setattr(shopper_return.PART_EXPIRY, "get", lambda: lambda payment: (asked.append(payment), ends)[1])
     assert shopper_return._expire_payment(row, AskingTime()) is ends
     assert asked == [row]
 
@@ -562,12 +562,9 @@ def test_a_payment_that_is_given_up_ends_by_what_it_waits_for(
 # --- the timers -----------------------------------------------------------------------------------------------------
 
 
-def test_each_timer_runs_for_the_merchant_whose_turn_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Any] = []
-    for name in ("expire_due_suspensions", "complete_due_authentications"):
-        monkeypatch.setattr(shopper_return, name, lambda *, merchant, name=name: (asked.append((name, merchant)), 7)[1])
+def test_each_timer_runs_what_it_knows_the_next_of() -> None:
     deadlines, authenticated = TIMERS
-    assert (deadlines.run(MERCHANT), authenticated.run(None)) == (7, 7)
-    assert asked == [("expire_due_suspensions", MERCHANT), ("complete_due_authentications", None)]
+    assert deadlines.run is shopper_return.expire_due_suspensions
+    assert authenticated.run is shopper_return.complete_due_authentications
     assert deadlines.next_at is shopper_return.find_next_suspension_deadline
     assert authenticated.next_at is shopper_return.authentications.next_authentication_due

@@ -641,7 +641,7 @@ def test_a_job_is_started_with_the_registration_and_the_agreement_of_its_payment
             asked.append(arguments)
             return StartedJob(rows=[(Payment, {"id": 1})], answer={"facts": {"job": {"id": "x"}}})
 
-    monkeypatch.setattr(side_effects, "get_job_hooks", Hooks)
+    monkeypatch.setattr(side_effects.JOB_HOOKS, "get", Hooks)
     for instruction, agreement in (({"standingInstruction": CIT}, IDENT), ({}, None)):
         asked.clear()
         payment = pay(request=request_ | instruction, registration=registration)
@@ -681,7 +681,7 @@ def test_a_job_is_started_by_what_the_acquirer_said(monkeypatch: pytest.MonkeyPa
                 rows=[], answer={"facts": {"standingInstruction": {"a": "b"}}, "resultDetails": {"c": "d"}}
             )
 
-    monkeypatch.setattr(side_effects, "get_job_hooks", Hooks)
+    monkeypatch.setattr(side_effects.JOB_HOOKS, "get", Hooks)
     effects = approve(
         pay(request={"job": {"cron": "x"}, "standingInstruction": CIT}, registration=STORED), connector_tx_id="there"
     )

@@ -261,10 +261,10 @@ def test_the_rules_cost_no_statement(shop: Shop, host: IsoHost) -> None:
 def test_declines_are_kept_for_as_long_as_a_rule_looks(shop: Shop, host: IsoHost) -> None:
     advise(host, "51")
     pay(shop)
-    TIMER.run(None)
+    TIMER.run()
     assert CardDecline.objects.count() == 1
     CardDecline.objects.update(at=clock.real_now() - timedelta(days=31))
-    TIMER.run(None)
+    TIMER.run()
     assert not CardDecline.objects.exists()
 
 

@@ -284,7 +284,7 @@ def test_what_a_rule_still_counts_is_not_forgotten(shop: Shop) -> None:
         RiskObservation.objects.create(
             **ours, at=now - timedelta(days=days), payment=identifiers.row_id(), amount=1, currency="EUR"
         )
-    assert _delete_old_observations(None) == 2
+    assert _delete_old_observations() == 2
     assert [(now - row.at).days for row in CardDecline.objects.all()] == [29]
     assert [(now - row.at).days for row in RiskObservation.objects.all()] == [6]
 
@@ -296,7 +296,7 @@ def test_a_cards_count_of_exemptions_is_forgotten_years_after_its_last_use(shop:
             merchant=shop.merchant, key=bytes([number]) * 16, payments=5, amount=90, authentications=1,
             used_at=now - age,
         )  # fmt: skip
-    assert _delete_old_observations(None) == 1
+    assert _delete_old_observations() == 1
     assert [bytes(row.key)[0] for row in ExemptionCount.objects.all()] == [1]
 
 

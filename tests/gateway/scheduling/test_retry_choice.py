@@ -185,11 +185,11 @@ def market(db: None) -> Merchant:
 
 def test_outcomes_are_counted_once_a_day_while_a_channel_wants_them(market: Merchant) -> None:
     run = retry_statistics.TIMER.run
-    assert (run(None), RetryRate.objects.count()) == (0, 0)
+    assert (run(), RetryRate.objects.count()) == (0, 0)
     Channel.objects.filter(merchant=market).update(retry_timing="outcomes")
-    made = run(None)
+    made = run()
     assert made == RetryRate.objects.count() > 100
-    assert run(None) == 0
+    assert run() == 0
     whole = RetryRate.objects.get(cell="rate", code="", issuer="")
     charges: dict[str, list[Payment]] = {}
     rows = Payment.objects.filter(merchant=market, merchant_transaction_id__startswith="charge-")
@@ -199,14 +199,14 @@ def test_outcomes_are_counted_once_a_day_while_a_channel_wants_them(market: Merc
     assert (whole.tries, whole.approved) == (len(retries), sum(one.status == "APPROVED" for one in retries))
     assert 0 < whole.approved < whole.tries
     RetryRate.objects.update(counted_at=clock.real_now() - retry_statistics.COUNT_INTERVAL)
-    assert run(None) == made
+    assert run() == made
 
 
 def test_where_nothing_is_counted_it_is_not_counted_again_at_once(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     Channel.objects.filter(pk=shop.channel.pk).update(retry_timing="outcomes")
-    assert retry_statistics.TIMER.run(None) == 1
+    assert retry_statistics.TIMER.run() == 1
     monkeypatch.setattr(retry_statistics, "count_outcomes", lambda _now: pytest.fail("counted again"))
-    assert retry_statistics.TIMER.run(None) == 0
+    assert retry_statistics.TIMER.run() == 0
 
 
 def test_a_count_that_takes_too_long_is_tried_again_a_day_later(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,10 +219,10 @@ def test_a_count_that_takes_too_long_is_tried_again_a_day_later(shop: Shop, monk
 
     monkeypatch.setattr(retry_statistics, "count_outcomes", too_long)
     for _ in range(2):
-        assert retry_statistics.TIMER.run(None) == 0
+        assert retry_statistics.TIMER.run() == 0
     assert len(tries) == 1
     RetryRate.objects.update(counted_at=clock.real_now() - retry_statistics.COUNT_INTERVAL)
-    retry_statistics.TIMER.run(None)
+    retry_statistics.TIMER.run()
     assert len(tries) == 2
 
 

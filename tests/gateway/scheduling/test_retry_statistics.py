@@ -198,7 +198,7 @@ def test_outcomes_are_counted_once_a_day(counts: list[datetime], ago: timedelta 
     if ago is not None:
         a_cell(counted_at=NOW - ago)
         a_cell(value=5, counted_at=NOW - 9 * COUNT_INTERVAL)
-    assert TIMER.run(None) == (7 if due else 0)
+    assert TIMER.run() == (7 if due else 0)
     assert counts == ([NOW] if due else [])
 
 
@@ -206,7 +206,7 @@ def test_outcomes_are_counted_once_a_day(counts: list[datetime], ago: timedelta 
 @pytest.mark.parametrize("timing", [one for one in Channel.RetryTiming.values if one != Channel.RetryTiming.OUTCOMES])
 def test_nothing_is_counted_where_no_channel_asks_for_it(counts: list[datetime], timing: str) -> None:
     Channel.objects.update(retry_timing=timing)
-    assert TIMER.run(None) == 0
+    assert TIMER.run() == 0
     assert counts == []
 
 
@@ -229,18 +229,18 @@ def test_a_count_that_took_too_long_leaves_the_cells_before_for_another_day(too_
         a_cell(**{**WIDEST, **changed}, counted_at=before)
         for changed in ({"cell": RateCell.HOUR}, {"code": NO_MONEY}, {"advice": "02"}, {"issuer": "bank"}, {"value": 1})
     ]
-    assert TIMER.run(None) == 0
+    assert TIMER.run() == 0
     found = RetryRate.objects.in_bulk()
     assert found.keys() == {widest.pk, *(one.pk for one in others)}
     assert {one.counted_at for one in found.values() if one.pk != widest.pk} == {before}
     kept = found[widest.pk]
     assert (kept.counted_at, kept.tries, kept.approved, kept.expected) == (NOW, 90, 40, 50.5)
-    assert retry_statistics._count_when_due(None) == 0
+    assert retry_statistics._count_when_due() == 0
 
 
 @pytest.mark.django_db
 def test_a_first_count_that_took_too_long_is_not_tried_again_at_once(too_long: None) -> None:
-    assert TIMER.run(None) == 0
+    assert TIMER.run() == 0
     assert RetryRate.objects.values(*WIDEST, "counted_at", "tries", "approved", "expected").get() == {
         **WIDEST, "counted_at": NOW, "tries": 0, "approved": 0, "expected": 0.0,
     }  # fmt: skip

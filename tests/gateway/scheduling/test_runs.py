@@ -24,7 +24,7 @@ from gateway.core.result_codes import ResultFamily, find_result_family
 from gateway.core.secret import Secret
 from gateway.models import Channel, Merchant, Notification, Payment, PaymentEvent, Registration, RequestLog, Status
 from gateway.payments import store
-from gateway.payments.job_hooks import get_job_hooks
+from gateway.payments.job_hooks import JOB_HOOKS
 from gateway.payments.outcomes import Booked
 from gateway.scheduling import dunning, job_runs, job_timer
 from gateway.scheduling.models import Job, JobRun
@@ -323,7 +323,7 @@ def book_late(declined: str) -> None:
     now = clock.merchant_now(payment.merchant)
     with transaction.atomic():
         store.complete_payment(payment, Booked(reply=reply, at=now), kind="bank")
-        get_job_hooks().record_late_booking(payment, now)
+        JOB_HOOKS.get().record_late_booking(payment, now)
 
 
 @pytest.mark.django_db

@@ -156,8 +156,8 @@ def take_mandate_mails(merchant: Merchant | None, most: int) -> Taken:
     return marked(MandateMail, tries__gt=0)
 
 
-def take_receipt_mails(merchant: Merchant | None, most: int) -> Taken:
-    with_most(receipts, {"RECEIPT_MAIL_BATCH_SIZE": most}, lambda: receipts.send_due_receipt_mails(merchant))
+def take_receipt_mails(_merchant: Merchant | None, most: int) -> Taken:
+    with_most(receipts, {"RECEIPT_MAIL_BATCH_SIZE": most}, receipts.send_due_receipt_mails)
     return marked(ReceiptMail, tries__gt=0)
 
 
@@ -168,9 +168,9 @@ def take_expiries(merchant: Merchant | None, most: int) -> Taken:
     return before - marked(AuthorizationExpiry)
 
 
-def take_registrations(merchant: Merchant | None, most: int) -> Taken:
+def take_registrations(_merchant: Merchant | None, most: int) -> Taken:
     size = {"ERASURE_BATCH_SIZE": most, "MAX_ERASURE_ROUNDS": 1}
-    with_most(registration_retention, size, lambda: registration_retention.erase_expired_registrations(merchant))
+    with_most(registration_retention, size, registration_retention.erase_expired_registrations)
     return marked(Registration, means_sealed__isnull=True)
 
 
@@ -220,6 +220,7 @@ CLAIMS = {
         make=make_registration,
         take=take_registrations,
         delay=registration_retention.ERASURE_DELAY,
+        of_one_merchant=False,
     ),
     "checkouts": Claim(
         model=Checkout,

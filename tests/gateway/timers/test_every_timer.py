@@ -14,4 +14,4 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def test_a_timer_with_nothing_to_do_does_nothing(timer: Timer) -> None:
     """The server plans each of its statements, whether or not there are rows: one that it does not understand fails."""
     if not timer.is_off():
-        timer.run(None)
+        timer.run()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.connectors.card_api.account import CARD_API_SETTINGS, UnusableAccountError, parse_card_api_setup
+from gateway.connectors.account_settings import AccountSettingError
+from gateway.connectors.card_api.account import CARD_API_SETTINGS, parse_card_api_setup
 from gateway.connectors.card_api.connector import CARD_API
 from gateway.connectors.port import ConnectorAccount
 from gateway.core.secret import Secret
@@ -25,12 +26,12 @@ def test_without_settings_it_is_the_whole_api_over_tls() -> None:
 def test_plain_http_is_for_this_machine_itself_in_test_alone(host: str, request: pytest.FixtureRequest) -> None:
     assert parse_card_api_setup(account(url=f"http://{host}")).url == f"http://{host}"
     request.getfixturevalue("live")
-    with pytest.raises(UnusableAccountError, match="url must begin with https"):
+    with pytest.raises(AccountSettingError, match="url must begin with https"):
         parse_card_api_setup(account(url=f"http://{host}"))
 
 
 def test_live_refuses_the_core_profile(live: None) -> None:
-    with pytest.raises(UnusableAccountError, match="profile must be full"):
+    with pytest.raises(AccountSettingError, match="profile must be full"):
         parse_card_api_setup(account(profile="core"))
 
 
@@ -59,7 +60,7 @@ def test_what_cannot_work_is_refused_when_the_account_is_saved(request: pytest.F
     ],
 )
 def test_what_cannot_be_used_is_told_without_any_secret(settings: dict[str, str], why: str) -> None:
-    with pytest.raises(UnusableAccountError, match=why) as caught:
+    with pytest.raises(AccountSettingError, match=why) as caught:
         parse_card_api_setup(account(**settings))
     assert not settings.get("key") or settings["key"] not in str(caught.value)
 

@@ -14,6 +14,7 @@ from django.test import override_settings
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gateway.connectors.account_settings import AccountSettingError
 from gateway.connectors.iso8583 import private_field, response_codes
 from gateway.connectors.iso8583.codec import BadFrameError, BadMessageError, MessageCodec
 from gateway.connectors.iso8583.connector import ISO8583
@@ -31,7 +32,6 @@ from gateway.connectors.iso8583.replies import prepare_late_reply, reply_from_an
 from gateway.connectors.iso8583.terminal import (
     ISO8583_SETTINGS,
     Terminal,
-    TerminalNotConfiguredError,
     check_terminal_settings,
     is_private_address,
     parse_terminal,
@@ -750,7 +750,7 @@ def test_settings_default_to_what_their_own_patterns_allow() -> None:
 )
 def test_settings_that_do_not_do_are_refused_in_words(change: dict[str, str]) -> None:
     """Bad set-up is one exception, which names the setting."""
-    with pytest.raises(TerminalNotConfiguredError) as raised:
+    with pytest.raises(AccountSettingError) as raised:
         parse_terminal(ConnectorAccount(settings=HOST | change))
     assert raised.value.setting in {*change, "fields"}
     assert check_terminal_settings(HOST | change) == ((raised.value.setting, raised.value.why),)
@@ -760,7 +760,7 @@ def test_settings_that_do_not_do_are_refused_in_words(change: dict[str, str]) ->
 def test_a_certificate_of_ours_needs_its_key() -> None:
     """Kept apart: the key is sealed, and not typed again with every change."""
     certificate = {"tls_certificate": "-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n"}
-    with pytest.raises(TerminalNotConfiguredError, match="tls_key"):
+    with pytest.raises(AccountSettingError, match="tls_key"):
         parse_terminal(ConnectorAccount(settings=HOST | certificate))
     assert check_terminal_settings(HOST | certificate) == ()
 

@@ -8,13 +8,13 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 from django.test import override_settings
 
+from gateway.connectors.account_settings import AccountSettingError
 from gateway.connectors.port import ConnectorAccount
 from gateway.connectors.sepa import target_calendar
 from gateway.connectors.sepa.bank_reasons import BANK_REASONS, UNLISTED_REASON, find_bank_reason
 from gateway.connectors.sepa.connector import SEPA
 from gateway.connectors.sepa.creditor import (
     SEPA_SETTINGS,
-    CreditorNotConfiguredError,
     is_creditor_identifier,
     parse_creditor,
 )
@@ -116,7 +116,7 @@ def test_lead_days_are_counted_in_open_days() -> None:
     ],
 )
 def test_an_account_that_is_not_set_up_says_which_setting(changes: dict[str, str], named: str) -> None:
-    with pytest.raises(CreditorNotConfiguredError, match=named):
+    with pytest.raises(AccountSettingError, match=named):
         parse_creditor(ConnectorAccount(settings=SHOP | changes))
     [(setting, why)] = SEPA.faults_of(SHOP | changes)
     assert setting == named
