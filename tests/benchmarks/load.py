@@ -25,7 +25,7 @@ from tests.benchmarks.traffic import Make
 READ_BYTES: Final = 65_536
 PATIENCE_S: Final = 30.0
 NUMBERS_A_PROCESS: Final = 4_000_000
-FIRST_WORD: Final = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+FIRST_WORD: Final = b"GET /health/live HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 _FORK: Final = multiprocessing.get_context("fork")
 
 
@@ -85,7 +85,7 @@ class Line:
         self._socket.close()
 
     def greet(self) -> None:
-        """Ask for nothing in particular: gunicorn keeps a thread for a new connection until its first request."""
+        """Ask for next to nothing: the server knows the connection then, before anything is measured."""
         self.send(FIRST_WORD, 0.0)
         while self.feed() is None:
             pass
