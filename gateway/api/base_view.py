@@ -94,6 +94,7 @@ class ApiView(APIView):  # type: ignore[misc]  # DRF has no type hints
             response = super().dispatch(request, *args, **kwargs)
             span.set(status=response.status_code)
             request.method = sent
+            self.__dict__.pop("head", None)  # Django's, a method of this view, which would so name itself
             return response
 
     def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
@@ -102,7 +103,9 @@ class ApiView(APIView):  # type: ignore[misc]  # DRF has no type hints
             path=mask_text(request.path),
             ip=resolve_client_ip(request),
         )
-        return Request(request)  # no parsers and authenticators: bodies and tokens are read by :meth:`admit_request`
+        found = Request(request)  # no parsers and authenticators: see :meth:`admit_request`
+        found.parser_context.clear()  # it names the request
+        return found
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Only a wrong method's token is checked here; all else is done by :meth:`admit_request`."""

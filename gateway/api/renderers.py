@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from rest_framework.negotiation import BaseContentNegotiation
@@ -13,15 +12,17 @@ from gateway.core.compact_json import encode_json
 
 
 class EnvelopeRenderer(BaseRenderer):  # type: ignore[misc]  # DRF has no type hints
-    """Renders response data as compact JSON."""
+    """Renders response data as compact JSON. The context is DRF's, and names the response that keeps it."""
 
     media_type = "application/json"
     format = "json"
     charset = "utf-8"
 
     def render(
-        self, data: Any, accepted_media_type: str | None = None, renderer_context: Mapping[str, Any] | None = None
+        self, data: Any, accepted_media_type: str | None = None, renderer_context: dict[str, Any] | None = None
     ) -> bytes:
+        if renderer_context is not None:
+            renderer_context.clear()  # what names itself would wait for the garbage collector
         return b"" if data is None else encode_json(data)
 
 

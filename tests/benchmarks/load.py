@@ -14,7 +14,8 @@ import select
 import socket
 import time
 from array import array
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection as Pipe
 from typing import Final
@@ -24,7 +25,7 @@ from tests.benchmarks.traffic import Make
 READ_BYTES: Final = 65_536
 PATIENCE_S: Final = 30.0
 NUMBERS_A_PROCESS: Final = 4_000_000
-FIRST_WORD: Final = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+FIRST_WORD: Final = b"GET /health/live HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 _FORK: Final = multiprocessing.get_context("fork")
 
 
@@ -64,7 +65,7 @@ class Result:
 class Line:
     """One kept connection: ``send`` a request, ``feed`` until an answer is whole."""
 
-    __slots__ = ("_address", "_read", "_socket", "due")
+    __slots__ = ("_address", "_read", "_socket", "asked", "due")
 
     def __init__(self, address: tuple[str, int]) -> None:
         self._address = address
@@ -75,6 +76,7 @@ class Line:
         self._socket = socket.create_connection(self._address, timeout=PATIENCE_S)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._read = b""
+        self.asked = False
 
     def fileno(self) -> int:
         return self._socket.fileno()
@@ -83,13 +85,13 @@ class Line:
         self._socket.close()
 
     def greet(self) -> None:
-        """Ask for nothing in particular: gunicorn keeps a thread for a new connection until its first request."""
+        """Ask for next to nothing: the server knows the connection then, before anything is measured."""
         self.send(FIRST_WORD, 0.0)
         while self.feed() is None:
             pass
 
     def send(self, request: bytes, due: float) -> None:
-        self.due = due
+        self.due, self.asked = due, True
         self._socket.sendall(request)
 
     def feed(self) -> bytes | None:
@@ -111,7 +113,53 @@ class Line:
         elif not read.endswith(b"0\r\n\r\n"):
             return None
         self._read = b""
+        self.asked = False
         return read
+
+
+class Lines:
+    """Lines that are read as their answers come; many that wait cost nothing."""
+
+    def __init__(self, lines: Iterable[Line]) -> None:
+        self._by_handle = {line.fileno(): line for line in lines}
+        self._poll = select.epoll()
+        for handle in self._by_handle:
+            self._poll.register(handle, select.EPOLLIN)
+
+    def __iter__(self) -> Iterator[Line]:
+        return iter(list(self._by_handle.values()))
+
+    def read(self, seconds: float, result: Result) -> list[Line] | None:
+        """Lines that may be asked again, once any has something to read; their answers are noted in ``result``. None if
+        none has for ``seconds``."""
+        # By select, whose timeout is in microseconds; epoll's is in milliseconds.
+        if not select.select([self._poll], [], [], seconds)[0]:
+            return None
+        free = []
+        for handle, _ in self._poll.poll(0):
+            line = self._by_handle[handle]
+            asked = line.asked
+            try:
+                answer = line.feed()
+            except OSError as fault:
+                self._connect_again(line, handle)
+                if not asked:
+                    continue
+                result.fail(type(fault).__name__)
+            else:
+                if answer is None:
+                    continue
+                _note(result, answer, time.perf_counter() - line.due)
+            free.append(line)
+        return free
+
+    def _connect_again(self, line: Line, handle: int) -> None:
+        self._poll.unregister(handle)
+        del self._by_handle[handle]
+        line.close()
+        line.connect()
+        self._by_handle[line.fileno()] = line
+        self._poll.register(line.fileno(), select.EPOLLIN)
 
 
 class Load:
@@ -176,51 +224,33 @@ def _start(jobs: Sequence[tuple[object, tuple[object, ...]]]) -> Load:
 
 
 def _closed(pipe: Pipe, port: int, make: Make, seconds: float, number: int, connections: int, most: int | None) -> None:
-    lines = {line.fileno(): line for line in (Line(("127.0.0.1", port)) for _ in range(connections))}
-    poll = select.epoll()
-    for handle in lines:
-        poll.register(handle, select.EPOLLIN)
+    lines = Lines(Line(("127.0.0.1", port)) for _ in range(connections))
     result = _await_start(pipe)
     now = time.perf_counter
     started = now()
     end, last = started + seconds, number + (most or NUMBERS_A_PROCESS)
     waiting = 0
-    for line in lines.values():
+    for line in lines:
         if number < last:
             line.send(make(number), now())
             number += 1
             waiting += 1
     while waiting:
-        ready = poll.poll(PATIENCE_S)
-        if not ready:
+        free = lines.read(PATIENCE_S, result)
+        if free is None:
             result.fail("silence")
             break
-        for handle, _ in ready:
-            line = lines[handle]
-            try:
-                answer = line.feed()
-            except OSError as fault:
-                poll.unregister(handle)
-                del lines[handle]
-                line.close()
-                result.fail(type(fault).__name__)
-                line.connect()
-                lines[line.fileno()] = line
-                poll.register(line.fileno(), select.EPOLLIN)
-            else:
-                if answer is None:
-                    continue
-                _note(result, answer, now() - line.due)
+        for line in free:
             if now() < end and number < last:
                 line.send(make(number), now())
                 number += 1
             else:
                 waiting -= 1
-    _send(pipe, result, now() - started, list(lines.values()))
+    _send(pipe, result, now() - started, lines)
 
 
 def _opened(pipe: Pipe, port: int, make: Make, seconds: float, number: int, rate: float, connections: int) -> None:
-    lines = [Line(("127.0.0.1", port)) for _ in range(connections)]
+    lines = Lines(Line(("127.0.0.1", port)) for _ in range(connections))
     for line in lines:
         line.greet()
     draws = random.Random(number)
@@ -230,34 +260,21 @@ def _opened(pipe: Pipe, port: int, make: Make, seconds: float, number: int, rate
     result = _await_start(pipe)
     now = time.perf_counter
     started = now()
-    idle, busy, position = list(lines), set[Line](), 0
-    while position < len(moments) or busy:
+    # The line that has been idle longest is next: the one used last would leave the load to a few lines, most of which
+    # one web process may have in one round and the other in the next.
+    idle, position = deque(lines), 0
+    while position < len(moments) or len(idle) < connections:
         while position < len(moments) and idle and started + moments[position] <= now():
-            line = idle.pop()
-            line.send(make(number + position), started + moments[position])
-            busy.add(line)
+            idle.popleft().send(make(number + position), started + moments[position])
             position += 1
         wait = PATIENCE_S
         if position < len(moments) and idle:
             wait = max(0.0, started + moments[position] - now())
-        # select, not epoll: its timeout is in microseconds, epoll's in milliseconds.
-        ready, _, _ = select.select(busy, [], [], wait)
-        if not ready and wait == PATIENCE_S:
+        free = lines.read(wait, result)
+        if free is None and wait == PATIENCE_S:
             result.fail("silence")
             break
-        for line in ready:
-            try:
-                answer = line.feed()
-            except OSError as fault:
-                line.close()
-                result.fail(type(fault).__name__)
-                line.connect()
-            else:
-                if answer is None:
-                    continue
-                _note(result, answer, now() - line.due)
-            busy.discard(line)
-            idle.append(line)
+        idle.extend(free or ())
     _send(pipe, result, now() - started, lines)
 
 
@@ -276,7 +293,7 @@ def _note(result: Result, answer: bytes, latency: float) -> None:
         result.fail(answer[9:12].decode("latin-1"))
 
 
-def _send(pipe: Pipe, result: Result, seconds: float, lines: Sequence[Line]) -> None:
+def _send(pipe: Pipe, result: Result, seconds: float, lines: Iterable[Line]) -> None:
     result.client_s += sum(os.times()[:2])
     result.seconds = seconds
     for line in lines:

@@ -10,6 +10,7 @@ import http.client
 import json
 import logging
 import os
+import random
 import select
 import socket
 import subprocess
@@ -492,6 +493,38 @@ def test_many_threads_that_come_and_go_keep_the_count() -> None:
     _wait_until(lambda: queue._working == 0)
     pool.shutdown()
     assert 1 <= min(most) <= max(most) <= 3
+    assert not any(thread.is_alive() for thread in pool._threads)
+
+
+def test_no_item_and_no_place_is_lost_where_threads_come_back_as_their_patience_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever lets a thread in and the thread that gives up waiting may do so at the same moment."""
+    monkeypatch.setattr(web_worker, "RETURN_PATIENCE_S", 0.0005)
+    pool = RequestThreadPool(24, 2)
+    queue = _queue_of(pool)
+    most: list[int] = []
+    chance = random.Random(1)
+
+    def work(pauses: tuple[float, ...]) -> int:
+        for pause in pauses:
+            queue.leave()
+            queue.leave()  # what waits within a wait
+            time.sleep(pause)
+            queue.enter()
+            queue.enter()
+            most.append(queue._working)
+            time.sleep(pause / 2)
+        return len(pauses)
+
+    asked = [tuple(chance.choice((0.0, 0.0005, 0.001)) for _ in range(chance.randrange(5))) for _ in range(1_500)]
+    found = [pool.submit(work, pauses) for pauses in asked]
+    assert [one.result(PATIENCE_S) for one in found] == [len(pauses) for pauses in asked]
+    _wait_until(lambda: queue._working == 0)
+    assert (len(queue._items), len(queue._returning)) == (0, 0)
+    assert len(queue._idle) == len(pool._threads)
+    pool.shutdown()
+    assert 2 < max(most) <= 4  # some went on beyond the bound, none beyond twice of it
     assert not any(thread.is_alive() for thread in pool._threads)
 
 
