@@ -64,8 +64,10 @@ class StubConnection:
 
     def is_quiet(self) -> bool:
         """True if it can be reused: only repeated answers came in, and it is still open."""
+        arrived = select.poll()  # select.select takes no descriptor above 1,023
         with contextlib.suppress(OSError, ValueError):
-            while select.select([self._socket], [], [], 0)[0]:
+            arrived.register(self._socket, select.POLLIN)
+            while arrived.poll(0):
                 octets = self._socket.recv(_READ_BYTES)
                 if not octets or len(self._read) > MAX_STUB_ANSWER_BYTES:
                     return False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import resource
 import socket
 import threading
 from collections.abc import Iterator
@@ -54,6 +56,22 @@ def test_many_questions_at_once_each_get_their_own_answer(acquirer: StubProcess)
     assert [answer["key"] for answer in answers] == [question["key"] for question in questions]
     assert [answer["approvedAmount"] for answer in answers] == [question["amount"] for question in questions]
     assert len(acquirer.entries(kind="submit", outcome="approved")) == 100
+
+
+def test_a_line_is_reused_in_a_process_with_more_than_a_thousand_descriptors(acquirer: StubProcess) -> None:
+    """A web process with many threads has as many lines and clients; select.select stops at 1,023."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 4_096)), hard))
+    used = [os.dup(0) for _ in range(1_100)]
+    try:
+        lines = StubConnectionPool(acquirer.address, most=1, timeout_s=10)
+        answers = [lines.ask(debit()) for _ in range(2)]
+        (line,) = lines._idle
+        assert (len(answers), line._number) == (2, 2)
+    finally:
+        for one in used:
+            os.close(one)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_a_repeated_answer_is_not_taken_for_the_next_one(acquirer: StubProcess) -> None:
