@@ -121,7 +121,7 @@ class FollowUpRequest:
 def process_follow_up(request: FollowUpRequest) -> Payment:
     """Process one follow-up and return its payment with the result. Raises RequestRefusedError: 404 for an unknown
     payment, 400 for a type that is not offered."""
-    operation = request.operation or resolve_operation(request.parameters)
+    operation = request.operation or _resolve_requested_operation(request)
     _check_reference(request)
     _ignore_parameters_without_effect(operation, request.parameters)
     means: Means | None = None
@@ -240,6 +240,21 @@ def resolve_operation(parameters: Parameters) -> PaymentOperation:
     return operation
 
 
+def _resolve_requested_operation(request: FollowUpRequest) -> PaymentOperation:
+    """The operation of the request's paymentType. Raises RequestRefusedError; a referenceUuid that names no payment is
+    told first: what may follow a payment is known only of one that is there."""
+    try:
+        return resolve_operation(request.parameters)
+    except RequestRefusedError:
+        _check_reference(request)
+        if (
+            "referenceUuid" in request.parameters
+            and load_chain(request.target, request.merchant, request.channel) is None
+        ):
+            raise _build_unknown_reference_refusal(request.parameters) from None
+        raise
+
+
 def _check_reference(request: FollowUpRequest) -> None:
     """Check a sent referenceUuid and drop parameters that a follow-up does not take, reporting them as ignored: the
     means comes from the chain (ruling D2). Raises RequestRefusedError if it names another payment than the path."""
@@ -288,10 +303,15 @@ def _ignore_number_of_captures(parameters: Parameters) -> None:
 
 def _build_not_found_refusal(operation: PaymentOperation, parameters: Parameters) -> RequestRefusedError:
     """The refusal of an unknown payment: 404 for the id in the path, a validation error for referenceUuid."""
-    if reference := parameters.get("referenceUuid"):
-        error = ParameterError(name="referenceUuid", value=reference, message="names no payment of this entity")
-        return RequestRefusedError(INVALID_PARAMETER_CODE, [error])
+    if "referenceUuid" in parameters:
+        return _build_unknown_reference_refusal(parameters)
     return RequestRefusedError(operation.unknown, status=404)
+
+
+def _build_unknown_reference_refusal(parameters: Parameters) -> RequestRefusedError:
+    reference, message = parameters["referenceUuid"], "names no payment of this entity"
+    error = ParameterError(name="referenceUuid", value=reference, message=message)
+    return RequestRefusedError(INVALID_PARAMETER_CODE, [error])
 
 
 def _build_follow_up_acquirer_request(
