@@ -20,6 +20,7 @@ from django.conf import settings
 from django.db.models import QuerySet
 
 from gateway.catalogue import structures
+from gateway.catalogue.conditions.amounts import WHOLE_AMOUNT_MESSAGE
 from gateway.catalogue.endpoints import FOLLOW_UP_ENDPOINT
 from gateway.catalogue.parse import (
     INVALID_PARAMETER_CODE,
@@ -36,7 +37,7 @@ from gateway.connectors.point_of_service import is_initiated_by_merchant
 from gateway.connectors.port import AcquirerRequest
 from gateway.connectors.routing import CONNECTORS
 from gateway.core import clock, identifiers
-from gateway.core.money import format_amount
+from gateway.core.money import fits_currency, format_amount
 from gateway.core.result_codes import CONCURRENT_UPDATE_CODE, VAULT_ERROR_CODE
 from gateway.db.statement import WriteStatement, build_new_row
 from gateway.models import Channel, Merchant, Payment, Status
@@ -134,6 +135,7 @@ def process_follow_up(request: FollowUpRequest) -> Payment:
         if chain is None or target is None:
             raise _build_not_found_refusal(operation, request.parameters)
         _check_sendable(request.parameters, operation, target)
+        _check_whole_amount(request.parameters, target)
         decision = decide_follow_up(operation, chain, target, request.parameters, at=request.now)
         if decision.code == AUTHORIZATION_EXPIRED and _renews_expired(target):
             if operation is REAUTHORIZATION_OPERATION:
@@ -280,6 +282,17 @@ def _check_sendable(parameters: Parameters, operation: PaymentOperation, target:
     sends = CONNECTORS[target.connector].sends
     if names := find_unsendable(sends, target.brand, operation.code, parameters.values):
         raise build_unsendable_refusal(names, parameters)
+
+
+def _check_whole_amount(parameters: Parameters, target: Payment) -> None:
+    """Raise RequestRefusedError for an amount that the chain's currency does not have (ruling D26). With a currency the
+    parser has looked; without one it is known only now."""
+    amount = parameters.get("amount")
+    if amount is not None and "currency" not in parameters and not fits_currency(Decimal(amount), target.currency):
+        message = WHOLE_AMOUNT_MESSAGE.format(currency=target.currency)
+        raise RequestRefusedError(
+            INVALID_PARAMETER_CODE, [ParameterError(name="amount", value=amount, message=message, known=True)]
+        )
 
 
 def _ignore_parameters_without_effect(operation: PaymentOperation, parameters: Parameters) -> None:
