@@ -136,6 +136,7 @@ def process_follow_up(request: FollowUpRequest) -> Payment:
             raise _build_not_found_refusal(operation, request.parameters)
         _check_sendable(request.parameters, operation, target)
         _check_whole_amount(request.parameters, target)
+        _ignore_what_the_chain_decides(request.parameters, target)
         decision = decide_follow_up(operation, chain, target, request.parameters, at=request.now)
         if decision.code == AUTHORIZATION_EXPIRED and _renews_expired(target):
             if operation is REAUTHORIZATION_OPERATION:
@@ -304,6 +305,13 @@ def _ignore_parameters_without_effect(operation: PaymentOperation, parameters: P
     if parameters.get(TRANSFER_PARAMETER) in TRANSFERS:
         # A follow-up is of the kind of the payment that it follows.
         parameters.ignore(TRANSFER_PARAMETER)
+
+
+def _ignore_what_the_chain_decides(parameters: Parameters, target: Payment) -> None:
+    """Report a brand and a test mode as ignored that are not those of the chain, which has the say (ruling D2)."""
+    for name, value in (("paymentBrand", target.brand), ("testMode", target.test_mode)):
+        if parameters.get(name) not in (None, value):
+            parameters.ignore(name)
 
 
 def _ignore_number_of_captures(parameters: Parameters) -> None:
