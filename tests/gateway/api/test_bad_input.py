@@ -306,6 +306,17 @@ def test_a_yen_amount_is_whole(api: Api) -> None:
     assert api.pay(amount="92", currency="JPY").status == 200
 
 
+@pytest.mark.parametrize("number", ["40000002", "4000000002", "40000000006"])
+def test_a_number_shorter_than_any_card_is_no_brands_and_none_of_it_is_shown(api: Api, number: str) -> None:
+    """Part A, Card account: 8 digits and more have the format. D30: no brand is detected; D17: a number never shows."""
+    assert api.pay(card__number=number, paymentBrand=None).errors.keys() == {"paymentBrand"}
+    assert not Payment.objects.exists()
+    made = api.pay(card__number=number)
+    assert (made.status, made.code) == (400, "100.100.700")
+    for answer in (made, api.read(made.id)):
+        assert "card" not in answer.body
+
+
 @pytest.mark.parametrize(
     "first, kind", [("PA", "CP"), ("PA", "RV"), ("PA", "PA"), ("PA", "RC"), ("DB", "RF"), ("DB", "RB"), ("DB", "CB")]
 )
