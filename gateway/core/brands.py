@@ -24,7 +24,7 @@ TEST_BIN_FILE: Final = _DATA / "issuers.tsv"
 
 ISSUER_BIN_DIGITS: Final = 6
 # Fewer digits than any card has: only a prefix is known, so lengths are not checked.
-_MIN_CARD_DIGITS: Final = 12
+MIN_CARD_DIGITS: Final = 12
 
 DIRECT_DEBIT_METHOD: Final = "DD"
 
@@ -178,7 +178,7 @@ def resolve_listed_brand(brand: str, lists: Iterable[Collection[str]]) -> str:
 
 def _has_length(card: CardBrand, length: int) -> bool:
     """Whether a number of the brand has so many digits; True for fewer than any card has."""
-    return length < _MIN_CARD_DIGITS or length in card.lengths
+    return length < MIN_CARD_DIGITS or length in card.lengths
 
 
 def detect_carried_brands(digits: str) -> tuple[str, ...]:

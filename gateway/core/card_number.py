@@ -43,8 +43,8 @@ class CardNumber:
 
     @property
     def brand(self) -> str | None:
-        """The brand detected from the number."""
-        return brands.detect_brand(self.bin8, length=self.length)
+        """The brand detected from the number. One shorter than any card has none, though its digits begin like one."""
+        return brands.detect_brand(self.bin8, length=self.length) if self.length >= brands.MIN_CARD_DIGITS else None
 
     def fits(self, code: str) -> bool:
         """True if it has a prefix and a length of card brand ``code``."""
@@ -57,9 +57,10 @@ class CardNumber:
 
 
 def detect_brand_of_number(number: Secret | None, order: Sequence[str] = (), taken: Collection[str] = ()) -> str | None:
-    """The brand detected from a number, of a co-badged card's the first in ``order``; None if none matches or there is
-    no number. ``taken``: as in :func:`gateway.core.brands.detect_brand`."""
-    return brands.detect_brand(number.reveal(), order, taken=taken) if number is not None else None
+    """The brand detected from a number, of a co-badged card's the first in ``order``; None if none matches, it is
+    shorter than any card, or there is no number. ``taken``: as in :func:`gateway.core.brands.detect_brand`."""
+    digits = number.reveal() if number is not None else ""
+    return brands.detect_brand(digits, order, taken=taken) if len(digits) >= brands.MIN_CARD_DIGITS else None
 
 
 def is_card_expired(month: str | None, year: str | None, now: datetime) -> bool:

@@ -20,6 +20,7 @@ from django.conf import settings
 from django.db.models import QuerySet
 
 from gateway.catalogue import structures
+from gateway.catalogue.conditions.amounts import WHOLE_AMOUNT_MESSAGE
 from gateway.catalogue.endpoints import FOLLOW_UP_ENDPOINT
 from gateway.catalogue.parse import (
     INVALID_PARAMETER_CODE,
@@ -35,7 +36,7 @@ from gateway.connectors.point_of_service import is_initiated_by_merchant
 from gateway.connectors.port import AcquirerRequest
 from gateway.connectors.routing import CONNECTORS
 from gateway.core import identifiers
-from gateway.core.money import format_amount
+from gateway.core.money import fits_currency, format_amount
 from gateway.core.result_codes import CONCURRENT_UPDATE_CODE, VAULT_ERROR_CODE
 from gateway.db.statement import WriteStatement, build_new_row
 from gateway.models import Channel, Merchant, Payment, Status
@@ -124,7 +125,7 @@ class FollowUpRequest:
 def process_follow_up(request: FollowUpRequest) -> Payment:
     """Process one follow-up and return its payment with the result. Raises RequestRefusedError: 404 for an unknown
     payment, 400 for a type that is not offered."""
-    operation = request.operation or resolve_operation(request.parameters)
+    operation = request.operation or _resolve_requested_operation(request)
     _check_reference(request)
     _ignore_parameters_without_effect(operation, request.parameters)
     means: Means | None = None
@@ -137,6 +138,8 @@ def process_follow_up(request: FollowUpRequest) -> Payment:
         if chain is None or target is None:
             raise _build_not_found_refusal(operation, request.parameters)
         _check_sendable(request.parameters, operation, target)
+        _check_whole_amount(request.parameters, target)
+        _ignore_what_the_chain_decides(request.parameters, target)
         decision = decide_follow_up(operation, chain, target, request.parameters, at=request.now)
         if decision.code == AUTHORIZATION_EXPIRED and _renews_expired(target):
             if operation is REAUTHORIZATION_OPERATION:
@@ -241,6 +244,21 @@ def resolve_operation(parameters: Parameters) -> PaymentOperation:
     return operation
 
 
+def _resolve_requested_operation(request: FollowUpRequest) -> PaymentOperation:
+    """The operation of the request's paymentType. Raises RequestRefusedError; a referenceUuid that names no payment is
+    told first: what may follow a payment is known only of one that is there."""
+    try:
+        return resolve_operation(request.parameters)
+    except RequestRefusedError:
+        _check_reference(request)
+        if (
+            "referenceUuid" in request.parameters
+            and load_chain(request.target, request.merchant, request.channel) is None
+        ):
+            raise _build_unknown_reference_refusal(request.parameters) from None
+        raise
+
+
 def _check_reference(request: FollowUpRequest) -> None:
     """Check a sent referenceUuid and drop parameters that a follow-up does not take, reporting them as ignored: the
     means comes from the chain (ruling D2). Raises RequestRefusedError if it names another payment than the path."""
@@ -267,6 +285,15 @@ def _check_sendable(parameters: Parameters, operation: PaymentOperation, target:
         raise build_unsendable_refusal(names, parameters)
 
 
+def _check_whole_amount(parameters: Parameters, target: Payment) -> None:
+    """Raise RequestRefusedError for an amount that the chain's currency does not have (ruling D26). With a currency the
+    parser has looked; without one it is known only now."""
+    amount = parameters.get("amount")
+    if amount is not None and "currency" not in parameters and not fits_currency(Decimal(amount), target.currency):
+        message = WHOLE_AMOUNT_MESSAGE.format(currency=target.currency)
+        raise build_parameter_refusal(INVALID_PARAMETER_CODE, "amount", message, value=amount, known=True)
+
+
 def _ignore_parameters_without_effect(operation: PaymentOperation, parameters: Parameters) -> None:
     _ignore_number_of_captures(parameters)
     if operation.code not in CLOSING_TYPES:
@@ -276,6 +303,13 @@ def _ignore_parameters_without_effect(operation: PaymentOperation, parameters: P
     if parameters.get(TRANSFER_PARAMETER) in TRANSFERS:
         # A follow-up is of the kind of the payment that it follows.
         parameters.ignore(TRANSFER_PARAMETER)
+
+
+def _ignore_what_the_chain_decides(parameters: Parameters, target: Payment) -> None:
+    """Report a brand and a test mode as ignored that are not those of the chain, which has the say (ruling D2)."""
+    for name, value in (("paymentBrand", target.brand), ("testMode", target.test_mode)):
+        if parameters.get(name) not in (None, value):
+            parameters.ignore(name)
 
 
 def _ignore_number_of_captures(parameters: Parameters) -> None:
@@ -288,11 +322,15 @@ def _ignore_number_of_captures(parameters: Parameters) -> None:
 
 def _build_not_found_refusal(operation: PaymentOperation, parameters: Parameters) -> RequestRefusedError:
     """The refusal of an unknown payment: 404 for the id in the path, a validation error for referenceUuid."""
-    if reference := parameters.get("referenceUuid"):
-        return build_parameter_refusal(
-            INVALID_PARAMETER_CODE, "referenceUuid", "names no payment of this entity", value=reference
-        )
+    if "referenceUuid" in parameters:
+        return _build_unknown_reference_refusal(parameters)
     return RequestRefusedError(operation.unknown, status=404)
+
+
+def _build_unknown_reference_refusal(parameters: Parameters) -> RequestRefusedError:
+    return build_parameter_refusal(
+        INVALID_PARAMETER_CODE, "referenceUuid", "names no payment of this entity", value=parameters["referenceUuid"]
+    )
 
 
 def _build_follow_up_acquirer_request(

@@ -330,8 +330,9 @@ def _build_duplicate_guard(request: PaymentRequest) -> str | None:
 
 def render_means_facts(means: Means, *, stored: bool) -> dict[str, object]:
     """What an answer shows of a card besides the echo: BIN and last four digits. ``stored``: the card came from a
-    registration or a wallet token, so holder and expiry are not in the echo and are shown too."""
-    if not isinstance(means, Card):
+    registration or a wallet token, so holder and expiry are not in the echo and are shown too. Of a number that is
+    shorter than any card, and was refused for it, six digits and four would be all or nearly all."""
+    if not isinstance(means, Card) or means.facts.length < brands.MIN_CARD_DIGITS:
         return {}
     facts = {"bin": means.facts.bin6, "last4Digits": means.facts.last4}
     if stored:

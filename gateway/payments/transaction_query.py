@@ -117,7 +117,10 @@ class TransactionPage:
 def query_from_parameters(parameters: Parameters, merchant: Merchant, channel: Channel | None) -> TransactionQuery:
     """The query of parsed parameters."""
     short_id = parameters.get("shortId")
+    limit = int(parameters["limit"])
     page = parameters.get("pageNo")
+    # No query has more pages than this, and those behind the last one are all alike: what is skipped has a bound.
+    last = MAX_SCANNED_ROWS // limit + 1
     start, end = clock.parse_time(parameters.get("date.from")), clock.parse_time(parameters.get("date.to"))
     return TransactionQuery(
         merchant=merchant.pk,
@@ -129,8 +132,8 @@ def query_from_parameters(parameters: Parameters, merchant: Merchant, channel: C
         types=parse_code_list(parameters.get("paymentTypes")),
         methods=parse_code_list(parameters.get("paymentMethods")),
         linked=parameters.get("includeLinkedTransactions") == "true",
-        limit=int(parameters["limit"]),
-        page=int(page) if page is not None else None,
+        limit=limit,
+        page=min(int(page), last) if page is not None else None,
         hot_since=compute_hot_since(merchant),
     )
 

@@ -21,13 +21,15 @@ from reporting.reports.settlement_reports import (
     ReportScope,
     SettlementPart,
     SettlementSummary,
-    check_report_period,
+    check_settlement_count,
 )
 from reporting.settlement.record_queries import DisplayNames, SettlementLine, load_display_names
 
 SAMPLE_INSTITUTE_NAME: Final = "Simulated clearing"
 SAMPLE_FORMAT: Final = "MADE-UP"
 SAMPLE_FEE_RATE: Final = Decimal("0.0145")
+MAX_SAMPLE_SETTLEMENTS: Final = 366
+"""Settlements of one answer without pages; the records of each are made to sum them up."""
 FIRST_OF_MONTH_RECORDS: Final = 250
 """Records on the first of each month: enough for several pages."""
 _CENT: Final = Decimal("0.01")
@@ -46,15 +48,14 @@ _REASON: Final = "000.100.204"
 def build_sample_summaries(scope: ReportScope, wanted: ReportQuery) -> tuple[list[SettlementSummary], int]:
     """One settlement for each day of the period, in the shape of
     :func:`reporting.reports.settlement_reports.list_settlement_summaries`."""
-    check_report_period(wanted)
     assert wanted.start is not None
     assert wanted.end is not None
-    days = [wanted.start + timedelta(days=number) for number in range((wanted.end - wanted.start).days + 1)]
-    if wanted.currency not in ("", "EUR"):
-        days = []
-    total = len(days)
+    total = (wanted.end - wanted.start).days + 1 if wanted.currency in ("", "EUR") else 0
+    check_settlement_count(total, wanted, most=MAX_SAMPLE_SETTLEMENTS)
+    shown = range(total)
     if wanted.page is not None:
-        days = days[(wanted.page - 1) * REPORT_PAGE_SIZE : wanted.page * REPORT_PAGE_SIZE]
+        shown = shown[(wanted.page - 1) * REPORT_PAGE_SIZE : wanted.page * REPORT_PAGE_SIZE]
+    days = [wanted.start + timedelta(days=number) for number in shown]
     names = _names(scope)
     return [_summary(day, _id(scope, day), _lines(scope, day, names), scope) for day in days], total
 

@@ -19,6 +19,7 @@ from gateway.catalogue.parse import InvalidParametersError, ParameterError
 from gateway.db.standby import choose_read_alias
 from gateway.db.statement import read_sql
 from gateway.models import AcquirerAccount, Channel, Merchant
+from reporting.models import Settlement
 from reporting.reconciliation import file_columns
 from reporting.settlement.record_queries import (
     END_OF_TIME,
@@ -35,7 +36,10 @@ FETCHED_REPORT_RECORDS: Final = 500
 """Records of an answer that are in memory at a time."""
 MAX_REPORT_SETTLEMENTS: Final = 1_000
 """Settlements of one answer without pages."""
-MAX_REPORT_DAYS: Final = 366
+MAX_PERIOD_SETTLEMENTS: Final = 20_000
+"""Settlements that a report of more than MAX_UNCOUNTED_DAYS looks through."""
+MAX_UNCOUNTED_DAYS: Final = 366
+"""Days of a report whose settlements are not counted beforehand."""
 ZERO_SUM: Final = Decimal(0)
 
 
@@ -137,9 +141,11 @@ def list_settlement_summaries(
 ) -> tuple[list[SettlementSummary], int]:
     """The settlements of a period, or one by its id, and how many there are on all pages.
 
-    Raises InvalidParametersError for a period that is too long, or more than MAX_REPORT_SETTLEMENTS without pages.
+    Raises InvalidParametersError for a long period of more than MAX_PERIOD_SETTLEMENTS, and for more than
+    MAX_REPORT_SETTLEMENTS without pages.
     """
-    check_report_period(wanted)
+    if settlement is None:
+        _check_period(scope, wanted)
     conditions = [
         *(["s.institute_merchant_id = ANY(%(held_at)s)"] if scope.held_at is not None else []),
         *(["s.currency = %(currency)s"] if wanted.currency else []),
@@ -161,11 +167,7 @@ def list_settlement_summaries(
         if not rows and values["offset"]:  # a page behind the last one still answers the total
             cursor.execute(text, {**values, "offset": 0})
             total = (cursor.fetchone() or (0,))[0]
-    if wanted.page is None and total > MAX_REPORT_SETTLEMENTS:
-        message = (
-            f"ends a period with more than {MAX_REPORT_SETTLEMENTS:,} settlements: ask for pages, or a shorter one"
-        )
-        raise InvalidParametersError([ParameterError(name="date.to", message=message)])
+    check_settlement_count(total, wanted, most=MAX_REPORT_SETTLEMENTS)
     found: dict[UUID, SettlementSummary] = {}
     for row in rows:
         one = found.get(row[1])
@@ -185,10 +187,25 @@ def list_settlement_summaries(
     return list(found.values()), total
 
 
-def check_report_period(wanted: ReportQuery) -> None:
-    """Raise InvalidParametersError for a period of more than MAX_REPORT_DAYS."""
-    if wanted.start and wanted.end and (wanted.end - wanted.start).days >= MAX_REPORT_DAYS:
-        message = f"ends a period of more than {MAX_REPORT_DAYS} days"
+def check_settlement_count(total: int, wanted: ReportQuery, *, most: int) -> None:
+    """Raise InvalidParametersError for more settlements than one answer without pages has."""
+    if wanted.page is None and total > most:
+        message = f"ends a period with more than {most:,} settlements: ask for pages, or a shorter one"
+        raise InvalidParametersError([ParameterError(name="date.to", message=message)])
+
+
+def _check_period(scope: ReportScope, wanted: ReportQuery) -> None:
+    """Raise InvalidParametersError for a long period with more settlements than a report looks through. They are
+    counted by their index alone, and no further than the limit."""
+    if wanted.start is None or wanted.end is None or (wanted.end - wanted.start).days < MAX_UNCOUNTED_DAYS:
+        return
+    dated = Settlement.objects.using(choose_read_alias()).filter(date__range=(wanted.start, wanted.end))
+    own = dated.filter(merchant=scope.merchant)[: MAX_PERIOD_SETTLEMENTS + 1].count()
+    shared = dated.filter(merchant=None)[: MAX_PERIOD_SETTLEMENTS + 1].count()
+    if own + shared > MAX_PERIOD_SETTLEMENTS:
+        message = (
+            f"ends a period with more than {MAX_PERIOD_SETTLEMENTS:,} settlements to look through: choose a shorter one"
+        )
         raise InvalidParametersError([ParameterError(name="date.to", value=wanted.end.isoformat(), message=message)])
 
 

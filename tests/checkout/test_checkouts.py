@@ -136,6 +136,16 @@ def test_a_card_number_has_no_place_in_a_checkout(api: Api) -> None:
     assert not Checkout.objects.exists()
 
 
+def test_a_gift_card_may_be_bought_by_a_checkout(api: Api) -> None:
+    """Part A, Endpoints: a checkout's body is like a payment request, but for numbers (decision 0020)."""
+    greeting = {"holder": "Tom Jones", "message": "Many happy returns", "type": "BIRTHDAY"}
+    browser = open_checkout(api, **{f"giftCard.{name}": value for name, value in greeting.items()})
+    assert browser.pay().status == 200
+    assert result_of(api, browser).body["giftCard"] == greeting
+    for name in ("giftCard.number", "giftCard.pin"):
+        assert list(create(api, **{name: "4711"}).errors) == [name]
+
+
 def test_integrity_brings_the_hash_of_the_script(api: Api) -> None:
     """A10.6."""
     told = api.http.get("/v1/fastcheckout/integrity").json()

@@ -198,7 +198,8 @@ def test_links_are_listed_page_by_page_with_what_was_paid(shop: Shop) -> None:
     assert [(link["id"], link["paidCount"], link["paidAmount"], link["state"]) for link in last] == [
         (made[0], 1, "92.00", "PAID")
     ]
-    assert shop.api.get("/v1/paymentLinks", {"pageNo": "9"}).body["paymentLinks"] == []
+    for page in ("9", "501"):
+        assert shop.api.get("/v1/paymentLinks", {"pageNo": page}).body["paymentLinks"] == []
     assert set(shop.api.get("/v1/paymentLinks", {"limit": "0", "pageNo": "x"}).errors) == {"limit", "pageNo"}
     elsewhere = shop.api_of(shop.open_channel())
     assert elsewhere.get("/v1/paymentLinks").body["paymentLinks"] == []

@@ -17,7 +17,7 @@ from gateway.core.brands import (
     find_issuer,
     prefix_fits_brand,
 )
-from gateway.core.card_number import CardNumber
+from gateway.core.card_number import CardNumber, detect_brand_of_number
 from gateway.core.luhn import compute_check_digit, is_luhn_valid
 from gateway.core.secret import Secret
 
@@ -71,6 +71,14 @@ def test_a_number_of_a_wrong_length_has_no_brand(number: str) -> None:
     """A brand is a prefix and a length."""
     assert detect_brands(number) == ()
     assert not prefix_fits_brand("VISA", number, len(number))
+
+
+@pytest.mark.parametrize("number", ["40000002", "40000000006", "5454545454", "62000000001"])
+def test_a_number_shorter_than_any_card_has_no_brand_though_it_begins_like_one(number: str) -> None:
+    """D30: what is typed is recognized by its first digits, what is sent only as a whole."""
+    assert detect_brands(number) != ()
+    assert detect_brand_of_number(Secret(number)) is None
+    assert CardNumber.of(Secret(number)).brand is None
 
 
 def test_a_brand_that_shares_a_schemes_numbers_comes_after_the_scheme() -> None:

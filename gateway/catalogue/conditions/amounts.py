@@ -11,6 +11,7 @@ from decimal import Decimal
 from gateway.catalogue.rules import ParameterRule, RuleBreach, RuleInput, build_rule
 from gateway.core import money
 
+WHOLE_AMOUNT_MESSAGE = "must be a whole number in {currency}, e.g. 92 or 92.00"
 _SELLER = "marketPlace.sellers["
 _FACED = {"amount": "92.00", "currency": "EUR"}
 
@@ -20,7 +21,7 @@ def _finer_than_currency(sent: RuleInput) -> Iterator[RuleBreach]:
     if amount is None or currency is None or not money.is_known_currency(currency):
         return
     if not money.fits_currency(amount, currency):
-        yield "amount", f"must be a whole number in {currency}, e.g. 92 or 92.00"
+        yield "amount", WHOLE_AMOUNT_MESSAGE.format(currency=currency)
 
 
 def _zero(sent: RuleInput) -> Iterator[RuleBreach]:

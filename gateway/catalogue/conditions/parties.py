@@ -53,6 +53,8 @@ _PRACTICE = "standingInstruction.industryPractice"
 
 def _other_practice(sent: RuleInput) -> Iterator[RuleBreach]:
     if "referenceUuid" in sent and sent.get(_PRACTICE) not in ("REAUTHORIZATION", "INCREMENTAL_AUTH"):
+        # Without a practice it is looked up nowhere, so the fault may be either's.
+        yield "referenceUuid", "is used with industryPractice REAUTHORIZATION or INCREMENTAL_AUTH only"
         yield _PRACTICE, "must be REAUTHORIZATION or INCREMENTAL_AUTH when referenceUuid is sent"
 
 

@@ -102,6 +102,7 @@ ONE_CLICK_ENDPOINT = Endpoint(
         s.TEST_MODE,
         s.TOKENIZATION.without("createRegistration"),
         *_HOLDERS,
+        s.GIFT_CARD,
         *s.THREE_D_SECURE,
         s.SCHEME_DATA,
         s.JOB,

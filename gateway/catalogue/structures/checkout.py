@@ -9,7 +9,7 @@ from gateway.catalogue.formats import literal
 from gateway.catalogue.structure import NEVER, C, O, Structure, structure
 from gateway.catalogue.structures.addresses import BILLING
 from gateway.catalogue.structures.basic import ASYNCHRONOUS, BASIC_PAYMENT, CUSTOM_PARAMETERS, TOKENIZATION
-from gateway.catalogue.structures.means import BANK_ACCOUNT, CARD, VIRTUAL_ACCOUNT, WALLETS
+from gateway.catalogue.structures.means import BANK_ACCOUNT, CARD, GIFT_CARD, VIRTUAL_ACCOUNT, WALLETS
 from gateway.catalogue.structures.people import CUSTOMER
 
 _ID = literal(
@@ -55,5 +55,7 @@ BROWSER_STRUCTURES: tuple[Structure, ...] = (
 ACCOUNT_STRUCTURES: tuple[Structure, ...] = (
     select_rows(CARD, "holder"),
     select_rows(BANK_ACCOUNT, "holder", "bankName", "country", "mandate.id", "mandate.dateOfSignature"),
+    # Without its number: whoever has the checkout's id could choose it to pay with.
+    select_rows(GIFT_CARD, "holder", "message", "type"),
 )
 """What a merchant may send of a means before the shopper has chosen one; its number comes from the form."""

@@ -10,9 +10,9 @@ from gateway.catalogue.structure import NEVER, C, O, structure
 from gateway.catalogue.structures.cart import CART_ITEMS
 from gateway.catalogue.structures.checkout import select_rows
 from gateway.catalogue.structures.people import CUSTOMER
+from gateway.catalogue.structures.query import MAX_PAGE_NUMBER
 
 MAX_LINK_PAYMENTS = 1_000_000
-MAX_LINK_PAGES = 500
 
 PAYMENT_PAGE = structure(
     "Payment page", "decision 0083", "",
@@ -79,7 +79,7 @@ LINK_PAGING = structure(
     "Pages of payment links", "decision 0083", "",
     ("limit", number_between(1, 100, words="integer 1 to 100"), O, "How many a page lists.",
      {"default": "50", "filled": True}),
-    ("pageNo", number_between(1, MAX_LINK_PAGES, words=f"integer 1 to {MAX_LINK_PAGES}"), O,
+    ("pageNo", number_between(1, MAX_PAGE_NUMBER, words=f"integer 1 to {MAX_PAGE_NUMBER}"), O,
      "Which page, the newest links first.", {"default": "1", "filled": True}),
     demand=NEVER,
 )  # fmt: skip

@@ -43,12 +43,12 @@ QUERY = structure(
     demand=NEVER,
 )  # fmt: skip
 
-MAX_QUERY_PAGES = 500
-"""A query with pages covers up to 50,000 transactions; the shortest pages hold 100 of them."""
+MAX_PAGE_NUMBER = 999_999_999
+"""The largest page that may be asked for, by queries and reports. Those after the last one are empty (ruling D46)."""
 
 PAGING = structure(
     "Paging", "ruling D6", "",
-    ("pageNo", number_between(1, MAX_QUERY_PAGES, words=f"integer 1 to {MAX_QUERY_PAGES}"), O,
+    ("pageNo", number_between(1, MAX_PAGE_NUMBER, words=f"integer 1 to {MAX_PAGE_NUMBER}"), O,
      "Which page of limit transactions, the oldest first: what arrives meanwhile moves no page that is full."),
     demand=NEVER,
 )  # fmt: skip

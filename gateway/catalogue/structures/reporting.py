@@ -13,6 +13,7 @@ from gateway.catalogue.formats import CURRENCY, DATE, number_between, one_of, pu
 from gateway.catalogue.rules import RuleBreach, RuleInput, build_rule
 from gateway.catalogue.structure import ALWAYS, NEVER, O, R, structure
 from gateway.catalogue.structures.periods import build_period_rule
+from gateway.catalogue.structures.query import MAX_PAGE_NUMBER
 
 _ORDER = publish_values(
     value_list("ASC", "DESC", "asc", "desc"), "ASC", "DESC", taken_too="asc and desc are taken, too."
@@ -70,12 +71,10 @@ APPROVALS = structure(
     demand=ALWAYS,
 )  # fmt: skip
 
-MAX_SETTLEMENT_PAGES = 100_000
-
 SETTLEMENT_PAGES = structure(
     "Pages", "ruling D7", "",
     ("reconciliationType", one_of("SETTLED", "CHARGEBACK", "CHARGEBACK REVERSAL", "FEE"), O, "Only such records."),
-    ("pageNo", number_between(1, MAX_SETTLEMENT_PAGES, words=f"integer 1 to {MAX_SETTLEMENT_PAGES}"), O,
+    ("pageNo", number_between(1, MAX_PAGE_NUMBER, words=f"integer 1 to {MAX_PAGE_NUMBER}"), O,
      "Pages hold 100.", {"default": "1"}),
     demand=NEVER,
 )  # fmt: skip

@@ -306,6 +306,33 @@ def test_a_yen_amount_is_whole(api: Api) -> None:
     assert api.pay(amount="92", currency="JPY").status == 200
 
 
+@pytest.mark.parametrize("number", ["40000002", "4000000002", "40000000006"])
+def test_a_number_shorter_than_any_card_is_no_brands_and_none_of_it_is_shown(api: Api, number: str) -> None:
+    """Part A, Card account: 8 digits and more have the format. D30: no brand is detected; D17: a number never shows."""
+    assert api.pay(card__number=number, paymentBrand=None).errors.keys() == {"paymentBrand"}
+    assert not Payment.objects.exists()
+    made = api.pay(card__number=number)
+    assert (made.status, made.code) == (400, "100.100.700")
+    for answer in (made, api.read(made.id)):
+        assert "card" not in answer.body
+
+
+@pytest.mark.parametrize(
+    "first, kind", [("PA", "CP"), ("PA", "RV"), ("PA", "PA"), ("PA", "RC"), ("DB", "RF"), ("DB", "RB"), ("DB", "CB")]
+)
+def test_a_follow_up_of_a_yen_payment_is_whole_also_without_a_currency(api: Api, first: str, kind: str) -> None:
+    """D2, D26: its currency is the chain's."""
+    made = api.pay(paymentType=first, amount="1000", currency="JPY").id
+    practice = {"standingInstruction.industryPractice": "INCREMENTAL_AUTH"} if kind == "PA" else {}
+    for currency in ({}, {"currency": "JPY"}):
+        wrong = api.post(f"/v1/payments/{made}", {"paymentType": kind, "amount": "10.50", **practice, **currency})
+        assert (wrong.status, wrong.code) == (400, "200.300.404")
+        assert wrong.errors == {"amount": "must be a whole number in JPY, e.g. 92 or 92.00"}
+    assert Payment.objects.count() == 1
+    whole = api.post(f"/v1/payments/{made}", {"paymentType": kind, "amount": "10.00", **practice})
+    assert (whole.status, whole.body["amount"], whole.body["currency"]) == (200, "10.00", "JPY")
+
+
 def test_an_amount_of_zero_charges_nobody(api: Api) -> None:
     """D27: only PA with createRegistration, and RG."""
     for kind in ("DB", "PA", "CD"):

@@ -25,7 +25,7 @@ WAYS = {
         "wallet2.source", "wallet3.paymentToken", "wallet3.source", "virtualAccount.accountId", "bankAccount.number",
         "bankAccount.iban", "bankAccount.bankCode", "bankAccount.bic", "tokenAccount.number", "tokenAccount.type",
         "tokenAccount.expiryMonth", "tokenAccount.expiryYear", "tokenAccount.cryptogram", "tokenAccount.dtvc",
-        "giftCard.number", "giftCard.pin", "giftCard.holder", "giftCard.message", "giftCard.type",
+        "giftCard.number", "giftCard.pin",
     }),
 }  # fmt: skip
 """Where payments are made → another endpoint's names (A13.9; a checkout's means comes from its shopper, D29)."""

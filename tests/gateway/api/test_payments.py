@@ -153,6 +153,19 @@ def test_a_payment_is_followed_by_its_path_or_by_its_name(api: Api) -> None:
 
 
 @pytest.mark.django_db
+def test_a_brand_and_a_test_mode_that_are_not_the_chains_are_told_as_ignored(api: Api) -> None:
+    """D2: both come from the chain."""
+    paid = api.pay().id
+    others = {"paymentBrand": "MASTER", "testMode": "EXTERNAL"}
+    made = api.follow(paid, "RF", "1.00", **others)
+    assert (made.status, made.body["paymentBrand"], made.body["testMode"]) == (200, "VISA", "INTERNAL")
+    assert sorted(made.body["ignoredParameters"]) == sorted(others)
+    [message] = api.get("/v1/test/acquirer/messages", {"id": made.id}).body["messages"]
+    assert "testMode" not in message["sent"]
+    same = api.follow(paid, "RF", "1.00", paymentBrand="VISA", testMode="INTERNAL")
+    assert (same.status, "ignoredParameters" in same.body) == (200, False)
+
+
 def test_a_read_tells_the_payment_its_rate_and_what_was_ignored(shop: Shop) -> None:
     channel = shop.open_channel(limits={"*": {"limit": 50, "window_s": 1_000_000}})
     api = shop.api_of(channel)

@@ -162,6 +162,16 @@ def test_beside_a_registration_no_means_are_asked_for_or_taken(api: Api) -> None
     assert click(api, ident, card__number="4200000000000000").errors.keys() == {"card.number"}
 
 
+def test_a_gift_card_may_be_bought_with_a_stored_card(api: Api) -> None:
+    """Part B, Gift card: with another brand it is what is bought."""
+    greeting = {"holder": "Tom Jones", "message": "Many happy returns", "type": "BIRTHDAY"}
+    bought = {**{f"giftCard.{name}": value for name, value in greeting.items()}, "giftCard.pin": "4711"}
+    answer = click(api, store(api), **bought, **{"giftCard.number": "GC-10042"})
+    assert (answer.status, answer.body["paymentBrand"]) == (200, "VISA")
+    assert answer.body["giftCard"] == greeting | {"number": "****0042"}
+    assert click(api, store(api), **{"giftCard.type": "WHIT_SUNDAY"}).errors.keys() == {"giftCard.type"}
+
+
 def test_only_before_a_payment_of_the_merchants_the_account_updater_is_asked(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:

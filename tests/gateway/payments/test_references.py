@@ -55,6 +55,24 @@ def test_a_reference_that_names_no_payment_of_the_entity_is_a_validation_error(
     assert Payment.objects.count() == before
 
 
+@pytest.mark.parametrize("kind", ["DB", "CD", "RI", "RG"])
+def test_an_unknown_reference_is_told_before_what_may_follow(api: Api, kind: str) -> None:
+    """A13.26: a validation error whatever paymentType comes with it; of a known payment, the type is at fault."""
+    refused = raised(api, "f" * 32, paymentType=kind)
+    assert (refused.status, refused.code, list(refused.errors)) == (400, "200.300.404", ["referenceUuid"])
+    known = raised(api, api.pay(paymentType="PA").id, paymentType=kind)
+    assert (known.status, list(known.errors)) == (400, [])
+    assert known.code in ("700.300.100", "600.200.400")
+
+
+def test_a_reference_without_a_practice_is_named_with_it(api: Api) -> None:
+    """A13.24, A13.26: either of the two may be what was not meant."""
+    for reference in ("f" * 32, api.pay(paymentType="PA").id):
+        refused = raised(api, reference, **{PRACTICE: "NO_SHOW"})
+        assert (refused.status, refused.code) == (400, "200.300.404")
+        assert set(refused.errors) == {"referenceUuid", PRACTICE}
+
+
 @pytest.mark.parametrize("kind", ["PA", "CP"])
 def test_a_reference_beside_a_path_names_the_same_payment(api: Api, kind: str) -> None:
     """A13.25: a follow-up that names two payments is linked to neither."""
