@@ -2173,6 +2173,15 @@ export interface CheckoutRequestBankAccountParameters {
   mandate?: MandateParameters;
 }
 
+export interface CheckoutRequestGiftCardParameters {
+  /** Optional. Format: AN 2-255. */
+  holder?: string;
+  /** Optional. Format: AN 2-160. */
+  message?: string;
+  /** Optional. Format: AN up to 16. The occasion. */
+  type?: "ANNIVERSARY" | "BIRTHDAY" | "CONGRATULATIONS" | "APRIL_FOOLS_DAY" | "EASTER" | "FATHERS_DAY" | "GRADUATION" | "HOLIDAY" | "SEASONS_GREETINGS" | "PASSOVER" | "KWANZAA" | "HALLOWEEN" | "MOTHERS_DAY" | "NEW_YEARS_DAY" | "BOSSES_DAY" | "ST_PATRICKS_DAY" | "SWEETEST_DAY" | "CHRISTMAS" | "BABY_SHOWER" | "THANKSGIVING" | "OTHER" | "VALENTINES_DAY" | "WEDDING" | "SECRETARYS_DAY" | "CHINESE_NEW_YEAR" | "HANUKKAH" | "CELEBRATE_FALL" | "GRANDPARENTS_DAY" | "INDEPENDENCE_DAY";
+}
+
 export interface RegistrationsParameters {
   /** Optional. Format: AN 32 letters and digits. A registration of this shopper, shown in the form by brand and last digits. */
   id?: string;
@@ -2232,6 +2241,7 @@ export interface CheckoutRequest {
   testMode?: "EXTERNAL" | "INTERNAL";
   card?: CheckoutRequestCardParameters;
   bankAccount?: CheckoutRequestBankAccountParameters;
+  giftCard?: CheckoutRequestGiftCardParameters;
   forex?: ForexParameters;
   /** Conditional. Format: date. When the direct debit is due. Left out of risk checks. */
   transactionDueDate?: string;
@@ -2279,6 +2289,15 @@ export interface UpdateCheckoutRequestBankAccountParameters {
   /** Conditional. Format: A2, ISO 3166-1. */
   country?: string;
   mandate?: MandateParameters;
+}
+
+export interface UpdateCheckoutRequestGiftCardParameters {
+  /** Optional. Format: AN 2-255. */
+  holder?: string;
+  /** Optional. Format: AN 2-160. */
+  message?: string;
+  /** Optional. Format: AN up to 16. The occasion. */
+  type?: "ANNIVERSARY" | "BIRTHDAY" | "CONGRATULATIONS" | "APRIL_FOOLS_DAY" | "EASTER" | "FATHERS_DAY" | "GRADUATION" | "HOLIDAY" | "SEASONS_GREETINGS" | "PASSOVER" | "KWANZAA" | "HALLOWEEN" | "MOTHERS_DAY" | "NEW_YEARS_DAY" | "BOSSES_DAY" | "ST_PATRICKS_DAY" | "SWEETEST_DAY" | "CHRISTMAS" | "BABY_SHOWER" | "THANKSGIVING" | "OTHER" | "VALENTINES_DAY" | "WEDDING" | "SECRETARYS_DAY" | "CHINESE_NEW_YEAR" | "HANUKKAH" | "CELEBRATE_FALL" | "GRANDPARENTS_DAY" | "INDEPENDENCE_DAY";
 }
 
 export interface UpdateCheckoutRequest {
@@ -2334,6 +2353,7 @@ export interface UpdateCheckoutRequest {
   testMode?: "EXTERNAL" | "INTERNAL";
   card?: UpdateCheckoutRequestCardParameters;
   bankAccount?: UpdateCheckoutRequestBankAccountParameters;
+  giftCard?: UpdateCheckoutRequestGiftCardParameters;
   forex?: ForexParameters;
   /** Conditional. Format: date. When the direct debit is due. Left out of risk checks. */
   transactionDueDate?: string;
@@ -2373,7 +2393,7 @@ export interface PaymentLinksRequest {
   entityId?: string;
   /** Optional. Format: integer 1 to 100. Default: 50. How many a page lists. */
   limit?: string;
-  /** Optional. Format: integer 1 to 500. Default: 1. Which page, the newest links first. */
+  /** Optional. Format: integer 1 to 999999999. Default: 1. Which page, the newest links first. */
   pageNo?: string | number;
 }
 
@@ -2692,6 +2712,7 @@ export interface OneClickRequest {
   overrideHolder?: boolean;
   card?: OneClickRequestCardParameters;
   bankAccount?: OneClickRequestBankAccountParameters;
+  giftCard?: GiftCardParameters;
   threeDSecure?: ThreeDSecureParameters;
   job?: JobParameters;
   forex?: ForexParameters;
@@ -3207,7 +3228,7 @@ export interface QueryRecordsRequest {
   includeLinkedTransactions?: boolean;
   /** Optional. Format: AN 14. */
   shortId?: string;
-  /** Optional. Format: integer 1 to 500. Which page of limit transactions, the oldest first: what arrives meanwhile moves no page that is full. */
+  /** Optional. Format: integer 1 to 999999999. Which page of limit transactions, the oldest first: what arrives meanwhile moves no page that is full. */
   pageNo?: string | number;
 }
 
@@ -3306,7 +3327,7 @@ export interface AggregationsPageRequest {
   currency?: string;
   /** Optional. Format: SETTLED, CHARGEBACK, CHARGEBACK REVERSAL or FEE. Only such records. */
   reconciliationType?: "SETTLED" | "CHARGEBACK" | "CHARGEBACK REVERSAL" | "FEE";
-  /** Optional. Format: integer 1 to 100000. Default: 1. Pages hold 100. */
+  /** Optional. Format: integer 1 to 999999999. Default: 1. Pages hold 100. */
   pageNo?: string | number;
   /** Optional. Format: EXTERNAL or INTERNAL. INTERNAL: made-up settlements, always the same. Else: yours. */
   testMode?: "EXTERNAL" | "INTERNAL";
@@ -3322,7 +3343,7 @@ export interface AggregationPageRequest {
   sortOrder?: "ASC" | "DESC";
   /** Optional. Format: SETTLED, CHARGEBACK, CHARGEBACK REVERSAL or FEE. Only such records. */
   reconciliationType?: "SETTLED" | "CHARGEBACK" | "CHARGEBACK REVERSAL" | "FEE";
-  /** Optional. Format: integer 1 to 100000. Default: 1. Pages hold 100. */
+  /** Optional. Format: integer 1 to 999999999. Default: 1. Pages hold 100. */
   pageNo?: string | number;
   /** Optional. Format: EXTERNAL or INTERNAL. INTERNAL: made-up settlements, always the same. Else: yours. */
   testMode?: "EXTERNAL" | "INTERNAL";

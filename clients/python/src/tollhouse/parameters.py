@@ -723,6 +723,12 @@ class CheckoutRequestBankAccountParameters(TypedDict, total=False):
     mandate: MandateParameters
 
 
+class CheckoutRequestGiftCardParameters(TypedDict, total=False):
+    holder: str
+    message: str
+    type: Literal["ANNIVERSARY", "BIRTHDAY", "CONGRATULATIONS", "APRIL_FOOLS_DAY", "EASTER", "FATHERS_DAY", "GRADUATION", "HOLIDAY", "SEASONS_GREETINGS", "PASSOVER", "KWANZAA", "HALLOWEEN", "MOTHERS_DAY", "NEW_YEARS_DAY", "BOSSES_DAY", "ST_PATRICKS_DAY", "SWEETEST_DAY", "CHRISTMAS", "BABY_SHOWER", "THANKSGIVING", "OTHER", "VALENTINES_DAY", "WEDDING", "SECRETARYS_DAY", "CHINESE_NEW_YEAR", "HANUKKAH", "CELEBRATE_FALL", "GRANDPARENTS_DAY", "INDEPENDENCE_DAY"]
+
+
 class RegistrationsParameters(TypedDict, total=False):
     id: str
 
@@ -756,6 +762,7 @@ class CheckoutRequest(TypedDict, total=False):
     testMode: Literal["EXTERNAL", "INTERNAL"]
     card: CheckoutRequestCardParameters
     bankAccount: CheckoutRequestBankAccountParameters
+    giftCard: CheckoutRequestGiftCardParameters
     forex: ForexParameters
     transactionDueDate: str
     customer: CustomerParameters
@@ -794,6 +801,12 @@ class UpdateCheckoutRequestBankAccountParameters(TypedDict, total=False):
     mandate: MandateParameters
 
 
+class UpdateCheckoutRequestGiftCardParameters(TypedDict, total=False):
+    holder: str
+    message: str
+    type: Literal["ANNIVERSARY", "BIRTHDAY", "CONGRATULATIONS", "APRIL_FOOLS_DAY", "EASTER", "FATHERS_DAY", "GRADUATION", "HOLIDAY", "SEASONS_GREETINGS", "PASSOVER", "KWANZAA", "HALLOWEEN", "MOTHERS_DAY", "NEW_YEARS_DAY", "BOSSES_DAY", "ST_PATRICKS_DAY", "SWEETEST_DAY", "CHRISTMAS", "BABY_SHOWER", "THANKSGIVING", "OTHER", "VALENTINES_DAY", "WEDDING", "SECRETARYS_DAY", "CHINESE_NEW_YEAR", "HANUKKAH", "CELEBRATE_FALL", "GRANDPARENTS_DAY", "INDEPENDENCE_DAY"]
+
+
 class UpdateCheckoutRequest(TypedDict, total=False):
     entityId: str
     amount: Amount
@@ -822,6 +835,7 @@ class UpdateCheckoutRequest(TypedDict, total=False):
     testMode: Literal["EXTERNAL", "INTERNAL"]
     card: UpdateCheckoutRequestCardParameters
     bankAccount: UpdateCheckoutRequestBankAccountParameters
+    giftCard: UpdateCheckoutRequestGiftCardParameters
     forex: ForexParameters
     transactionDueDate: str
     customer: CustomerParameters
@@ -1045,6 +1059,7 @@ class OneClickRequest(TypedDict, total=False):
     overrideHolder: bool
     card: OneClickRequestCardParameters
     bankAccount: OneClickRequestBankAccountParameters
+    giftCard: GiftCardParameters
     threeDSecure: ThreeDSecureParameters
     job: JobParameters
     forex: ForexParameters
