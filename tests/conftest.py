@@ -84,10 +84,6 @@ APPEND_ONLY = (
 triggers sleep here; tests/gateway/payments/test_store.py wakes them."""
 
 
-STAYING = frozenset({"django_migrations", "django_content_type", "auth_permission"})
-"""Tables that migrating fills, and that no test changes."""
-
-
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(django_db_modify_db_settings: None, django_db_blocker: Any) -> None:
     """Also copy the test database, on a server of the run's own."""
@@ -104,6 +100,7 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[N
     from django.db import connection
 
     from gateway.db.guards import NEVER_EMPTIED_GUARD
+    from tests.support.emptying import Emptying
 
     with django_db_blocker.unblock(), connection.cursor() as cursor:
         for model, trigger in pgtrigger.registered():
@@ -111,28 +108,12 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[N
                 trigger.disable(model)
         cursor.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user")
         may_leave_out_triggers = cursor.fetchone()[0]
+    emptying = Emptying()
     with pytest.MonkeyPatch.context() as patch:
         if may_leave_out_triggers:
-            patch.setattr(TransactionTestCase, "_fixture_teardown", _empty_what_was_written)
+            patch.setattr(TransactionTestCase, "_fixture_teardown", lambda _: emptying.empty())
         yield
-
-
-def _empty_what_was_written(_: Any) -> None:
-    """After a test that commits: delete its rows from the tables that have any.
-
-    Django would truncate all hundred tables and make their permissions anew, which takes a third of a second, most of
-    what such a test takes. Only a superuser may delete past triggers and foreign keys.
-    """
-    from django.db import connection, transaction
-
-    tables = [table for table in connection.introspection.table_names() if table not in STAYING]
-    look = " UNION ALL ".join(f"SELECT '{table}' WHERE EXISTS (SELECT 1 FROM \"{table}\")" for table in tables)
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(look)
-        written = [row[0] for row in cursor.fetchall()]
-        cursor.execute("SET LOCAL session_replication_role = replica")
-        for table in written:
-            cursor.execute(f'DELETE FROM "{table}"')
+    emptying.close()
 
 
 SLOW_FOLDERS = frozenset(
