@@ -21,6 +21,7 @@ import hypothesis
 import pytest
 from django.conf import settings
 from django.test import TransactionTestCase
+from pytest_rerunfailures import StatusDB
 
 from config.launcher.postgres import Postgres
 from tests.support.browser import install as install_browser
@@ -154,6 +155,16 @@ def _is_fast(item: pytest.Item) -> bool:
     if issubclass(getattr(item, "cls", None) or object, TransactionTestCase):  # of Django: its fixtures come later
         return False
     return not (SLOW_FOLDERS.intersection(folders) or SLOW_FIXTURES.intersection(names))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """A worker keeps to itself how often a test was tried. The plug-in for second tries has it ask the process that
+    shares out before each test, by a socket on which one small message waits until the one before is acknowledged: up
+    to 40 ms a test, of which a run with CI set has 31,000. The answer matters only for a test at which a worker died,
+    which --dist loadgroup gives to no other worker anyway."""
+    if hasattr(config, "workerinput"):
+        config.failures_db = StatusDB()
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
