@@ -13,6 +13,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -148,13 +149,18 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if slow else None
 
 
+@cache
+def _folders(path: Path) -> frozenset[str]:
+    """Names of the folders below tests in which a file of tests is."""
+    return frozenset(path.relative_to(Path(__file__).parent).parts)
+
+
 def _is_fast(item: pytest.Item) -> bool:
     """Whether a test needs neither a database nor anything that has to be started for it."""
-    folders = item.path.relative_to(item.config.rootpath).parts
     names = {*getattr(item, "fixturenames", ()), *(mark.name for mark in item.iter_markers())}
     if issubclass(getattr(item, "cls", None) or object, TransactionTestCase):  # of Django: its fixtures come later
         return False
-    return not (SLOW_FOLDERS.intersection(folders) or SLOW_FIXTURES.intersection(names))
+    return not (SLOW_FOLDERS.intersection(_folders(item.path)) or SLOW_FIXTURES.intersection(names))
 
 
 @pytest.hookimpl(trylast=True)
@@ -173,6 +179,17 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         gc.enable()
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Files in the order they were found in: the slow ones first, so that no worker has one left at the end."""
+    if config.getoption("dist") != "loadgroup":
+        return None
+    from tests.support.work_units import FileScheduling
+
+    config.option.loadscopereorder = False
+    return FileScheduling(config, log)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Tests of OF_OTHERS get one more try, where a change is taken in all do, and are named at the end if they took it:
     a rule that does not hold fails twice."""
@@ -180,8 +197,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         slow = [item for item in items if not _is_fast(item)]
         config.hook.pytest_deselected(items=slow)
         items[:] = [item for item in items if _is_fast(item)]
+    elif "PYTEST_XDIST_WORKER" in os.environ:
+        items.sort(key=lambda item: SLOW_FOLDERS.isdisjoint(_folders(item.path)))
     for item in items:
-        if os.environ.get("CI") or OF_OTHERS.intersection(item.path.relative_to(item.config.rootpath).parts):
+        if os.environ.get("CI") or OF_OTHERS.intersection(_folders(item.path)):
             item.add_marker(pytest.mark.flaky(reruns=1))
 
 
