@@ -13,6 +13,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ import hypothesis
 import pytest
 from django.conf import settings
 from django.test import TransactionTestCase
+from pytest_rerunfailures import StatusDB
 
 from config.launcher.postgres import Postgres
 from tests.support.browser import install as install_browser
@@ -84,10 +86,6 @@ APPEND_ONLY = (
 triggers sleep here; tests/gateway/payments/test_store.py wakes them."""
 
 
-STAYING = frozenset({"django_migrations", "django_content_type", "auth_permission"})
-"""Tables that migrating fills, and that no test changes."""
-
-
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(django_db_modify_db_settings: None, django_db_blocker: Any) -> None:
     """Also copy the test database, on a server of the run's own."""
@@ -104,6 +102,7 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[N
     from django.db import connection
 
     from gateway.db.guards import NEVER_EMPTIED_GUARD
+    from tests.support.emptying import Emptying
 
     with django_db_blocker.unblock(), connection.cursor() as cursor:
         for model, trigger in pgtrigger.registered():
@@ -111,28 +110,12 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[N
                 trigger.disable(model)
         cursor.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user")
         may_leave_out_triggers = cursor.fetchone()[0]
+    emptying = Emptying()
     with pytest.MonkeyPatch.context() as patch:
         if may_leave_out_triggers:
-            patch.setattr(TransactionTestCase, "_fixture_teardown", _empty_what_was_written)
+            patch.setattr(TransactionTestCase, "_fixture_teardown", lambda _: emptying.empty())
         yield
-
-
-def _empty_what_was_written(_: Any) -> None:
-    """After a test that commits: delete its rows from the tables that have any.
-
-    Django would truncate all hundred tables and make their permissions anew, which takes a third of a second, most of
-    what such a test takes. Only a superuser may delete past triggers and foreign keys.
-    """
-    from django.db import connection, transaction
-
-    tables = [table for table in connection.introspection.table_names() if table not in STAYING]
-    look = " UNION ALL ".join(f"SELECT '{table}' WHERE EXISTS (SELECT 1 FROM \"{table}\")" for table in tables)
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(look)
-        written = [row[0] for row in cursor.fetchall()]
-        cursor.execute("SET LOCAL session_replication_role = replica")
-        for table in written:
-            cursor.execute(f'DELETE FROM "{table}"')
+    emptying.close()
 
 
 SLOW_FOLDERS = frozenset(
@@ -166,19 +149,45 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if slow else None
 
 
+@cache
+def _folders(path: Path) -> frozenset[str]:
+    """Names of the folders below tests in which a file of tests is."""
+    return frozenset(path.relative_to(Path(__file__).parent).parts)
+
+
 def _is_fast(item: pytest.Item) -> bool:
     """Whether a test needs neither a database nor anything that has to be started for it."""
-    folders = item.path.relative_to(item.config.rootpath).parts
     names = {*getattr(item, "fixturenames", ()), *(mark.name for mark in item.iter_markers())}
     if issubclass(getattr(item, "cls", None) or object, TransactionTestCase):  # of Django: its fixtures come later
         return False
-    return not (SLOW_FOLDERS.intersection(folders) or SLOW_FIXTURES.intersection(names))
+    return not (SLOW_FOLDERS.intersection(_folders(item.path)) or SLOW_FIXTURES.intersection(names))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """A worker keeps to itself how often a test was tried. The plug-in for second tries has it ask the process that
+    shares out before each test, by a socket on which one small message waits until the one before is acknowledged: up
+    to 40 ms a test, of which a run with CI set has 31,000. The answer matters only for a test at which a worker died,
+    which --dist loadgroup gives to no other worker anyway."""
+    if hasattr(config, "workerinput"):
+        config.failures_db = StatusDB()
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """The process that only hands tests to its workers finds none itself."""
     if session.config.getoption("numprocesses", None) and not hasattr(session.config, "workerinput"):
         gc.enable()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Files in the order they were found in: the slow ones first, so that no worker has one left at the end."""
+    if config.getoption("dist") != "loadgroup":
+        return None
+    from tests.support.work_units import FileScheduling
+
+    config.option.loadscopereorder = False
+    return FileScheduling(config, log)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -188,8 +197,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         slow = [item for item in items if not _is_fast(item)]
         config.hook.pytest_deselected(items=slow)
         items[:] = [item for item in items if _is_fast(item)]
+    elif "PYTEST_XDIST_WORKER" in os.environ:
+        items.sort(key=lambda item: SLOW_FOLDERS.isdisjoint(_folders(item.path)))
     for item in items:
-        if os.environ.get("CI") or OF_OTHERS.intersection(item.path.relative_to(item.config.rootpath).parts):
+        if os.environ.get("CI") or OF_OTHERS.intersection(_folders(item.path)):
             item.add_marker(pytest.mark.flaky(reruns=1))
 
 

@@ -67,6 +67,9 @@ class Aviary:
     _indexed: tuple[int, int] = (0, 0)
     _written: dict[str, str] = field(default_factory=dict)
     _written_of: int = 0
+    _by_cvv: dict[str, str] = field(default_factory=dict)
+    _by_cvv_of: int = 0
+    _secret_texts: list[tuple[bytes, str]] = field(default_factory=list)
     _own: int = 0
     _groups: set[str] = field(default_factory=set)
     _amex_cvvs: set[str] = field(default_factory=set)
@@ -152,10 +155,7 @@ class Aviary:
         """Labels of the canaries of whose number ``window`` digits in a row stand in these bytes, or a disguise of
         them; and of secret texts that stand there as they are, or as hex."""
         windows = self._windows(window)
-        labels: set[str] = set()
-        for text, label in self.secrets.items():
-            if text.encode() in octets or text.encode().hex().encode() in octets:
-                labels.add(f"{label} (secret)")
+        labels = {f"{label} (secret)" for text, label in self._texts_of_secrets() if text in octets}
         for digits in runs(_TIME.sub(b"T", octets)):
             for at in range(len(digits) - window + 1):
                 labels |= windows.get(digits[at : at + window], set())
@@ -164,15 +164,28 @@ class Aviary:
     def cvvs_in(self, text: str) -> set[str]:
         """Labels of the canaries whose CVV stands in ``text`` as a value of its own."""
         neutral = _NEUTRAL.sub(" ", text)
-        by_cvv = {canary.cvv: canary.label for canary in self.sent}
+        by_cvv = self._labels_by_cvv()
         return {f"{by_cvv[found[1]]} (CVV {found[1]})" for found in _VALUE.finditer(neutral) if found[1] in by_cvv}
 
     def keyed_cvvs_in(self, octets: bytes) -> set[str]:
         """Labels of the canaries whose CVV stands behind a word that says so: for files full of other digits."""
-        by_cvv = {canary.cvv.encode(): canary.label for canary in self.sent}
-        return {
-            f"{by_cvv[found[1]]} (CVV {found[1].decode()})" for found in _KEYED.finditer(octets) if found[1] in by_cvv
-        }
+        by_cvv = self._labels_by_cvv()
+        cvvs = (found[1].decode() for found in _KEYED.finditer(octets))
+        return {f"{by_cvv[cvv]} (CVV {cvv})" for cvv in cvvs if cvv in by_cvv}
+
+    def _labels_by_cvv(self) -> dict[str, str]:
+        """CVV → label. Made when more have been sent, not for each of the many texts that are searched."""
+        if self._by_cvv_of != len(self.sent):
+            self._by_cvv_of = len(self.sent)
+            self._by_cvv = {canary.cvv: canary.label for canary in self.sent}
+        return self._by_cvv
+
+    def _texts_of_secrets(self) -> list[tuple[bytes, str]]:
+        """Each secret's text, and its hex, with its label."""
+        if len(self._secret_texts) != 2 * len(self.secrets):
+            texts = [(text.encode(), label) for text, label in self.secrets.items()]
+            self._secret_texts = [*texts, *((text.hex().encode(), label) for text, label in texts)]
+        return self._secret_texts
 
     def _windows(self, window: int) -> dict[bytes, set[str]]:
         if self._indexed != (len(self.sent), window):

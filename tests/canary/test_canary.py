@@ -112,6 +112,7 @@ def test_the_requests_reached_what_they_were_meant_for(flown: Flown) -> None:
     assert sealed[0] > 20
 
 
+@pytest.fixture(scope="module")
 def in_answers(flown: Flown) -> dict[str, set[str]]:
     """Bodies, and headers but for Location, which leads the sender on to the address that was sent."""
     found: dict[str, set[str]] = defaultdict(set)
@@ -122,7 +123,9 @@ def in_answers(flown: Flown) -> dict[str, set[str]]:
     return found
 
 
+@pytest.fixture(scope="module")
 def in_logs(flown: Flown) -> dict[str, set[str]]:
+    """The web server's log, tracebacks of crashes in it; PostgreSQL's; what commands print."""
     lines = flown.site.web_log.read_text().splitlines()
     found = {f"web log: {line[:160]}": flown.aviary.found_in(line) for line in lines}
     # Commands print counts, which are numbers like any.
@@ -132,7 +135,9 @@ def in_logs(flown: Flown) -> dict[str, set[str]]:
     return found
 
 
+@pytest.fixture(scope="module")
 def in_tables(flown: Flown) -> dict[str, set[str]]:
+    """Text, JSON, bytes of every column."""
     found: dict[str, set[str]] = defaultdict(set)
     for where, cell in cells(flown.site):
         if isinstance(cell, bytes):
@@ -194,9 +199,9 @@ def test_a_cvv_waits_sealed_for_its_shopper_and_goes_with_the_answer(flown: Flow
     assert answered == (0,)
 
 
-def test_no_answer_tells_a_card(flown: Flown) -> None:
+def test_no_answer_tells_a_card(in_answers: dict[str, set[str]]) -> None:
     """Goals R8: answers, their headers and error pages among them."""
-    assert leaks(in_answers(flown)) == ""
+    assert leaks(in_answers) == ""
 
 
 def test_no_trace_and_no_error_report_tells_a_card(flown: Flown) -> None:
@@ -215,22 +220,23 @@ def test_no_trace_and_no_error_report_tells_a_card(flown: Flown) -> None:
     assert leaks(told) == ""
 
 
-def test_no_log_tells_a_card(flown: Flown) -> None:
-    """Goals R8: the web server's log, tracebacks of crashes in it; PostgreSQL's; what commands print."""
-    assert leaks(in_logs(flown)) == ""
+def test_no_log_tells_a_card(in_logs: dict[str, set[str]]) -> None:
+    """Goals R8."""
+    assert leaks(in_logs) == ""
 
 
-def test_no_column_of_any_table_holds_a_card(flown: Flown) -> None:
-    """Goals R8, R9: text, JSON, bytes."""
-    assert leaks(in_tables(flown)) == ""
+def test_no_column_of_any_table_holds_a_card(in_tables: dict[str, set[str]]) -> None:
+    """Goals R8, R9."""
+    assert leaks(in_tables) == ""
 
 
 @pytest.mark.parametrize("known", traffic.OPEN)
 @pytest.mark.xfail(reason="ids are kept as they were sent (docs/decisions/0052)", strict=True)
-def test_nothing_is_kept_as_it_was_sent(flown: Flown, known: str) -> None:
+def test_nothing_is_kept_as_it_was_sent(
+    in_answers: dict[str, set[str]], in_logs: dict[str, set[str]], in_tables: dict[str, set[str]], known: str
+) -> None:
     """Who alters one of these takes it out of traffic.OPEN."""
-    everywhere = (in_answers(flown), in_logs(flown), in_tables(flown))
-    assert [leaks(found, known=known) for found in everywhere] == ["", "", ""]
+    assert [leaks(found, known=known) for found in (in_answers, in_logs, in_tables)] == ["", "", ""]
 
 
 def test_no_dump_holds_a_card(flown: Flown) -> None:

@@ -7,6 +7,7 @@ import io
 import re
 import tokenize
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -35,24 +36,45 @@ MEMBERS: Final = re.compile(r"((?:``[a-z]\w*``(?:, | and )?)+):")
 MODULE: Final = re.compile(rf"(?<![\w/.@-])(?:{'|'.join(APPS)}|tests)(?:\.[a-z_]\w*)+(?:\.[A-Za-z_]\w*)?")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """What is looked at of a file. A file is parsed once, for all tests of this module."""
+
+    prose: list[tuple[int, str]]
+    """Docstrings and comments, each with its line."""
+    strange_members: list[str]
+    """Members that a class's docstring describes and that are nowhere in the class."""
+
+
 @cache
-def prose(path: Path) -> tuple[tuple[int, str], ...]:
-    """Docstrings and comments of a file, each with its line."""
-    return tuple(_prose(path.read_text(encoding="utf-8")))
-
-
-def _prose(text: str) -> Iterator[tuple[int, str]]:
+def read(path: Path) -> Source:
+    """What a file has."""
+    text = path.read_text(encoding="utf-8")
+    found = Source(prose=[], strange_members=[])
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
-            yield token.start[0], token.string
+            found.prose.append((token.start[0], token.string))
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            yield node.lineno, node.value.value
+            found.prose.append((node.lineno, node.value.value))
+        elif isinstance(node, ast.ClassDef):
+            where = f"{path.relative_to(ROOT)}:{node.lineno}"
+            found.strange_members.extend(f"{where}: {name}" for name in _strange_members(node, text))
+    return found
+
+
+def _strange_members(node: ast.ClassDef, text: str) -> list[str]:
+    about = ast.get_docstring(node) or ""
+    described = {name for row in MEMBERS.findall(about) for name in re.findall(r"``(\w+)``", row)}
+    if not described:
+        return []
+    code = ast.get_source_segment(text, node) or ""
+    return sorted(described - set(re.findall(r"(?<!`)\b\w+\b(?!`)", code)))
 
 
 def cited(pattern: re.Pattern[str]) -> Iterator[tuple[str, re.Match[str]]]:
     for path in FILES:
-        for line, text in prose(path):
+        for line, text in read(path).prose:
             for found in pattern.finditer(text):
                 yield f"{path.relative_to(ROOT)}:{line}: {found[0]}", found
 
@@ -144,14 +166,5 @@ def _is_module(name: str) -> bool:
 
 def test_a_member_that_a_class_describes_is_one() -> None:
     """``name``: what it is. Whoever renames a column or a field renames it in the docstring."""
-    wrong = []
-    for path in FILES:
-        text = path.read_text(encoding="utf-8")
-        for node in ast.walk(ast.parse(text)):
-            if not isinstance(node, ast.ClassDef) or not (about := ast.get_docstring(node)):
-                continue
-            described = {name for row in MEMBERS.findall(about) for name in re.findall(r"``(\w+)``", row)}
-            code = ast.get_source_segment(text, node) or ""
-            known = set(re.findall(r"(?<!`)\b\w+\b(?!`)", code))
-            wrong += [f"{path.relative_to(ROOT)}:{node.lineno}: {name}" for name in sorted(described - known)]
-    assert wrong == []
+    described = [name for path in FILES for name in read(path).strange_members]
+    assert described == []

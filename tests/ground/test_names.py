@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -40,42 +42,77 @@ def _names(body: list[ast.stmt]) -> set[str]:
     return {name for name in found if not name.startswith("_")}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """A function or a class, wherever in a module it is."""
+
+    where: str
+    name: str
+    docstring: str
+    methods: frozenset[str]
+    """Of a class."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Module:
+    """What is looked at of a module of the product."""
+
+    path: Path
+    names: set[str]
+    definitions: list[Definition]
+
+
+@cache
+def modules() -> list[Module]:
+    """All of the product, parsed once for the tests of this file."""
+    found = []
+    for path in sorted(path for app in APPS for path in (ROOT / app).rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        definitions = [
+            Definition(
+                where=f"{path.relative_to(ROOT)}:{node.lineno}",
+                name=node.name,
+                docstring=ast.get_docstring(node) or "",
+                methods=frozenset(
+                    each.name
+                    for each in (node.body if isinstance(node, ast.ClassDef) else [])
+                    if isinstance(each, ast.FunctionDef)
+                ),
+            )
+            for node in ast.walk(tree)
+            if isinstance(node, ast.FunctionDef | ast.ClassDef)
+        ]
+        found.append(Module(path=path, names=_names(tree.body), definitions=definitions))
+    return found
+
+
 def test_a_public_name_stands_for_one_thing() -> None:
     """docs/glossary.md. Import what is the same thing; give another thing its own noun."""
     homes: dict[str, list[str]] = defaultdict(list)
-    for app in APPS:
-        for path in sorted((ROOT / app).rglob("*.py")):
-            if "migrations" not in path.parts:
-                for name in _names(ast.parse(path.read_text(encoding="utf-8")).body):
-                    homes[name].append(str(path.relative_to(ROOT)))
+    for module in modules():
+        if "migrations" not in module.path.parts:
+            for name in module.names:
+                homes[name].append(str(module.path.relative_to(ROOT)))
     assert len(homes) > 3_000
     assert {name: paths for name, paths in homes.items() if len(paths) > 1 and name not in SHARED} == {}
 
 
 def test_the_list_of_shared_names_is_as_short_as_it_can_be() -> None:
-    homes = [
-        _names(ast.parse(path.read_text(encoding="utf-8")).body) for app in APPS for path in (ROOT / app).rglob("*.py")
-    ]
-    assert [name for name in SHARED if sum(name in each for each in homes) < 2] == []
+    assert [name for name in SHARED if sum(name in module.names for module in modules()) < 2] == []
 
 
 def test_a_docstring_is_read_without_the_one_before() -> None:
     """Editors and search show it alone: it begins with the noun or the verb, and not with "The same" or "Those of"."""
-    unread = []
-    for app in APPS:
-        for path in sorted((ROOT / app).rglob("*.py")):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.FunctionDef | ast.ClassDef) and NOT_ALONE.match(ast.get_docstring(node) or ""):
-                    unread.append(f"{path.relative_to(ROOT)}:{node.lineno} {node.name}")
-    assert unread == []
+    definitions = [one for module in modules() for one in module.definitions]
+    assert len(definitions) > 4_000
+    assert [f"{one.where} {one.name}" for one in definitions if NOT_ALONE.match(one.docstring)] == []
 
 
 def test_a_method_has_a_noun_or_a_verb() -> None:
-    vague = []
-    for app in APPS:
-        for path in sorted((ROOT / app).rglob("*.py")):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                methods = node.body if isinstance(node, ast.ClassDef) else []
-                names = {each.name for each in methods if isinstance(each, ast.FunctionDef)} & NO_NAMES
-                vague += [f"{path.relative_to(ROOT)}:{node.lineno} {name}" for name in sorted(names)]
+    vague = [
+        f"{one.where} {name}"
+        for module in modules()
+        for one in module.definitions
+        for name in sorted(one.methods & NO_NAMES)
+    ]
     assert vague == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from functools import cache
 from queue import Empty, SimpleQueue
 from typing import BinaryIO
 
@@ -14,7 +15,12 @@ from reporting.settlement.formats.port import UnreadableFileError
 from reporting.settlement.read_ahead import READ_AHEAD_PIECES, ReadAhead
 
 NUMBERS = 3 * READ_AHEAD_PIECES * FILE_PIECE_BYTES // 8
-CONTENT = b"".join(b"%07d\n" % number for number in range(NUMBERS)) + b"the end"
+
+
+@cache
+def content() -> bytes:
+    """A file of several pieces. Made by the first test: it takes a second, which no other run has to spend."""
+    return b"".join(b"%07d\n" % number for number in range(NUMBERS)) + b"the end"
 
 
 class Kept:
@@ -31,7 +37,7 @@ class Kept:
 
     @staticmethod
     def bytes_of(number: int) -> bytes:
-        return CONTENT[number * FILE_PIECE_BYTES : (number + 1) * FILE_PIECE_BYTES]
+        return content()[number * FILE_PIECE_BYTES : (number + 1) * FILE_PIECE_BYTES]
 
 
 def lines(stream: BinaryIO) -> Iterator[list[bytes]]:
@@ -53,9 +59,9 @@ def reading() -> set[threading.Thread]:
 def test_every_byte_comes_in_order_and_every_piece_is_fetched_by_the_caller() -> None:
     """The caller's connection sees what its transaction has written; another thread's would not."""
     kept = Kept()
-    found = list(ReadAhead(kept.fetch, kept.bytes_of, len(CONTENT), lines))
-    assert b"".join(line for batch in found for line in batch) == CONTENT
-    assert set(kept.asked) == set(range(-(-len(CONTENT) // FILE_PIECE_BYTES)))
+    found = list(ReadAhead(kept.fetch, kept.bytes_of, len(content()), lines))
+    assert b"".join(line for batch in found for line in batch) == content()
+    assert set(kept.asked) == set(range(-(-len(content()) // FILE_PIECE_BYTES)))
     assert kept.by == {threading.get_ident()}
     assert not reading()
 
@@ -67,19 +73,19 @@ def test_what_cannot_be_read_is_raised_where_it_is_iterated() -> None:
 
     kept, came = Kept(), []
     with pytest.raises(UnreadableFileError, match="broken"):
-        came.extend(ReadAhead(kept.fetch, kept.bytes_of, len(CONTENT), read))
+        came.extend(ReadAhead(kept.fetch, kept.bytes_of, len(content()), read))
     assert not reading()
 
 
 @pytest.mark.parametrize("after", [0, 1, 2])
 def test_a_caller_that_stops_leaves_no_thread_behind(after: int) -> None:
     kept = Kept()
-    batches = iter(ReadAhead(kept.fetch, kept.bytes_of, len(CONTENT), lines))
+    batches = iter(ReadAhead(kept.fetch, kept.bytes_of, len(content()), lines))
     for _ in range(after):
         next(batches)
     batches.close()  # type: ignore[attr-defined]
     assert not reading()
-    assert len(kept.asked) < len(CONTENT) // FILE_PIECE_BYTES
+    assert len(kept.asked) < len(content()) // FILE_PIECE_BYTES
 
 
 @pytest.mark.parametrize("pieces", [0, 1, 2, READ_AHEAD_PIECES, READ_AHEAD_PIECES + 1])
@@ -87,14 +93,16 @@ def test_a_file_of_whole_pieces_ends_with_its_last_one(pieces: int) -> None:
     """No piece is asked for behind the last one: nobody would ever bring it."""
     kept, size = Kept(), pieces * FILE_PIECE_BYTES
     found = list(ReadAhead(kept.fetch, kept.bytes_of, size, lines))
-    assert b"".join(line for batch in found for line in batch) == CONTENT[:size]
+    assert b"".join(line for batch in found for line in batch) == content()[:size]
     assert sorted(kept.asked) == list(range(pieces))
 
 
 def test_a_piece_that_is_gone_ends_the_file() -> None:
     """The bytes are deleted when another worker has read the file to its end."""
     kept = Kept()
-    found = list(ReadAhead(lambda _first, _end: {}, lambda piece: b"" if piece is None else b"x", len(CONTENT), lines))
+    found = list(
+        ReadAhead(lambda _first, _end: {}, lambda piece: b"" if piece is None else b"x", len(content()), lines)
+    )
     assert (found, kept.asked) == ([[]], [])
 
 
@@ -117,7 +125,7 @@ def test_the_pieces_of_the_next_two_batches_are_there_before_a_batch_is_handed_o
         if number == 0:
             # The caller is here and fetches nothing; the thread hands out the second batch and reads the third one.
             assert [read.get(timeout=60) for _ in range(3)] == [0, 1, 2]
-    assert b"".join(came) == CONTENT[:size]
+    assert b"".join(came) == content()[:size]
     assert sorted(kept.asked) == list(range(READ_AHEAD_PIECES))
 
 

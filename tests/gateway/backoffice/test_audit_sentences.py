@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import io
 import re
-from collections.abc import Iterator
 from decimal import Decimal
+from functools import cache
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -35,8 +35,10 @@ ROOT = Path(__file__).parents[3]
 RECORDING = frozenset({"record_audit_entry", "record"})
 
 
-def recorded_actions() -> Iterator[str]:
+@cache
+def recorded_actions() -> frozenset[str]:
     """Actions that are written out where an entry is recorded."""
+    found = set()
     for app in ("gateway", "reporting", "chargebacks", "checkout", "config"):
         for file in (ROOT / app).rglob("*.py"):
             for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
@@ -45,13 +47,14 @@ def recorded_actions() -> Iterator[str]:
                 name = getattr(node.func, "attr", getattr(node.func, "id", ""))
                 action = node.args[1]
                 if name in RECORDING and isinstance(action, ast.Constant) and isinstance(action.value, str):
-                    yield action.value
+                    found.add(action.value)
+    return frozenset(found)
 
 
 @pytest.mark.django_db
 def test_every_recorded_action_has_a_sentence_in_every_language() -> None:
     """An action without one was told in English to everybody: "boss: export, pagesnapshot"."""
-    actions = sorted(set(recorded_actions()))
+    actions = sorted(recorded_actions())
     assert len(actions) > 50
     for language in ("en", "de", "fr"):
         with translation.override(language):
