@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import logging
 import select
 import selectors
 import socket
@@ -31,6 +32,7 @@ from gunicorn.workers.gthread import TConn, ThreadWorker
 
 from config.launcher.programs import read_web_sessions
 
+_log: Final = logging.getLogger("gunicorn.error")
 _SAID: Final[tuple[tuple[type[Exception], int, str, str], ...]] = (
     (errors.LimitRequestLine, 414, "URI Too Long", "the address is too long: send a POST's parameters in its body"),
     (errors.LimitRequestHeaders, 431, "Request Header Fields Too Large", "the headers are too many or too long"),
@@ -66,10 +68,11 @@ SWITCH_INTERVAL_S: Final = 0.0005
 Source: docs/decisions/0160."""
 RETURN_PATIENCE_S: Final = 5.0
 """How long a request that has waited for an acquirer waits for its turn to work, before it goes on beyond the bound."""
-MIN_CLIENT_WAIT_S: Final = 0.5
-"""A client that is waited for no longer is not given up for others, however many there are."""
-CLIENTS_LOOKED_AT_S: Final = 1.0
-"""How often a thread that waits for its client looks whether too many do."""
+CLIENT_PATIENCE_S: Final = 0.5
+"""A client that is waited for no longer is not given up for others; and how often a thread that waits for its client
+looks whether it has to be."""
+GIVEN_UP_TOLD_EVERY_S: Final = 60.0
+"""How often the log tells that clients were given up."""
 MAX_BOOT_S: Final = 600.0
 """How long a worker may take to load its sources: a cold disk is not a hang, which --timeout is there to detect."""
 
@@ -77,44 +80,52 @@ MAX_BOOT_S: Final = 600.0
 class ClientWaits:
     """The threads of a process that wait for their clients: for the rest of a request, or for room for an answer.
 
-    When more than ``most`` do, the clients that have been waited for longest are given up. Each may take its time, but
-    clients that send or read next to nothing, of which one stranger can have hundreds, never hold all threads.
+    Clients that send or read next to nothing, of which one stranger can have hundreds, must not hold all threads. So
+    when more than ``most`` threads wait for clients, and ``is_short`` says that requests wait for a thread, the clients
+    that have been waited for longest are given up. While threads are idle each client may take its time.
     """
 
-    def __init__(self, most: int = sys.maxsize) -> None:
+    def __init__(self, most: int = sys.maxsize, is_short: Callable[[], bool] = lambda: True) -> None:
         self.most = most
+        self.is_short = is_short
         self._lock = threading.Lock()
         self._since: dict[socket.socket, float] = {}
+        self._given_up, self._told_at = 0, -GIVEN_UP_TOLD_EVERY_S
 
     def wait(self, line: socket.socket, event: int, *, since: float, until: float) -> bool:
-        """Whether ``line`` is ready for ``event``, closed or given up by the monotonic time ``until``. ``since``: when
-        this client was first waited for within its request, or within the answer."""
+        """Whether ``line`` is ready for ``event``, or closed by its client, before the monotonic time ``until``; False
+        if it was given up. ``since``: when this client was first waited for within its request, or its answer."""
         coming = select.poll()
         coming.register(line, event)
         with self._lock:
             self._since[line] = since
+        ready = False
         try:
-            while (left := until - time.monotonic()) > 0:
+            while not ready and (left := until - time.monotonic()) > 0:
                 self._give_up_slowest()
-                if coming.poll(min(left, CLIENTS_LOOKED_AT_S) * 1000):
-                    return True
-            return False
+                ready = bool(coming.poll(min(left, CLIENT_PATIENCE_S) * 1000))
         finally:
             with self._lock:
-                self._since.pop(line, None)
+                is_given_up = self._since.pop(line, None) is None
+        return ready and not is_given_up
 
     def _give_up_slowest(self) -> None:
         with self._lock:
-            if len(self._since) <= self.most:
+            if len(self._since) <= self.most or not self.is_short():
                 return
-            before = time.monotonic() - MIN_CLIENT_WAIT_S
+            now = time.monotonic()
             slowest = sorted(self._since, key=self._since.__getitem__)[: len(self._since) - self.most]
             for line in slowest:
-                if self._since[line] <= before:
+                if self._since[line] <= now - CLIENT_PATIENCE_S:
                     del self._since[line]
-                    # Its thread wakes up, and finds that the client has gone.
+                    self._given_up += 1
+                    # Its thread wakes up, and finds that the client was given up.
                     with contextlib.suppress(OSError):
                         line.shutdown(socket.SHUT_RDWR)
+            if not self._given_up or now < self._told_at + GIVEN_UP_TOLD_EVERY_S:
+                return
+            count, self._given_up, self._told_at = self._given_up, 0, now
+        _log.warning("requests wait for a thread: %d slow clients were cut off", count)
 
 
 CLIENT_WAITS: Final = ClientWaits()
@@ -238,6 +249,10 @@ class RequestQueue:
             self._working += item is not None
             self._idle.pop().put(item)
 
+    def lacks_thread(self) -> bool:
+        """Whether items wait and no thread is idle."""
+        return bool(self._items) and not self._idle
+
     def get(self, block: bool = True) -> Any:
         """The oldest item, once this thread may work on it; ``block``: wait for one. Raises queue.Empty."""
         with self._lock:
@@ -322,7 +337,7 @@ class RequestThreadPool(ThreadPoolExecutor):
     warm. ``working``: so many work at a time, and share as many sessions of the database (gateway.db.sessions)."""
 
     def __init__(self, threads: int, working: int) -> None:
-        queue = RequestQueue(working)
+        queue = self.requests = RequestQueue(working)
         super().__init__(max_workers=threads, initializer=_share_sessions, initargs=(queue,))
         self._work_queue = queue  # type: ignore[assignment]  # it has the methods that the pool calls
         self._idle_semaphore = _IdleThreads(queue)  # type: ignore[assignment]
@@ -340,9 +355,11 @@ class Worker(ThreadWorker):  # type: ignore[misc]
         self.worker_connections = self.cfg.worker_connections + self.cfg.threads
 
     def get_thread_pool(self) -> RequestThreadPool:
-        """The threads that answer requests. Half of them may wait for clients."""
+        """The threads that answer requests. Half of them may wait for clients while requests wait for a thread."""
+        pool = RequestThreadPool(self.cfg.threads, min(read_web_sessions(), self.cfg.threads))
         CLIENT_WAITS.most = max(1, self.cfg.threads // 2)
-        return RequestThreadPool(self.cfg.threads, min(read_web_sessions(), self.cfg.threads))
+        CLIENT_WAITS.is_short = pool.requests.lacks_thread
+        return pool
 
     def init_process(self) -> None:
         """Load the application and serve; while it loads, the arbiter gets heartbeats."""

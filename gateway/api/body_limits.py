@@ -18,8 +18,9 @@ from django.shortcuts import render
 from django.utils.crypto import constant_time_compare, salted_hmac
 from django.utils.translation import gettext as _
 
+from gateway.api.api_paths import is_api_path
 from gateway.api.envelope import build_plain_response
-from gateway.api.middleware import NULL_BYTE_TEXT, is_api_path
+from gateway.api.middleware import NULL_BYTE_TEXT
 from gateway.catalogue.errors import INVALID_PARAMETER_CODE
 
 MAX_ANONYMOUS_FORM_BYTES: Final = 8 * 1024

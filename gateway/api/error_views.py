@@ -16,9 +16,9 @@ from django.shortcuts import render
 from django.urls import Resolver404, resolve
 from django.utils.translation import gettext_lazy
 
+from gateway.api.api_paths import is_api_path
 from gateway.api.envelope import build_plain_response
 from gateway.api.errors import DATABASE_AWAY_RETRY_AFTER, INTERNAL_ERROR_CODE
-from gateway.api.middleware import is_api_path
 from gateway.catalogue.endpoints import ENDPOINTS
 from gateway.core import identifiers
 from gateway.core.document import suggest_name

@@ -5,7 +5,6 @@ Source: Part A, What the service does, 2; ruling D11.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
@@ -17,15 +16,8 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.middleware.csrf import CsrfViewMiddleware
 
+from gateway.api.api_paths import is_api_path
 from gateway.api.envelope import build_plain_response
-
-_API = re.compile(r"(?:/reports|/scheduling)?/v[0-9]+(?:/|$)|/health/|/metrics$|/connectors/")
-
-
-def is_api_path(path: str) -> bool:
-    """Whether a path is of the API, processor webhooks, health or metrics: JSON without a session."""
-    return bool(_API.match(path))
-
 
 NULL_BYTE_TEXT: Final = "no parameter takes the character NUL"
 INTERNAL_PATHS = ("/metrics",)

@@ -119,8 +119,8 @@ def query_from_parameters(parameters: Parameters, merchant: Merchant, channel: C
     short_id = parameters.get("shortId")
     limit = int(parameters["limit"])
     page = parameters.get("pageNo")
-    # No query has more pages than this, and those behind the last one are all alike: what is skipped has a bound.
-    last = MAX_SCANNED_ROWS // limit + 1
+    # Behind the last page that a query can have, pages are all alike, empty: what is skipped has a bound.
+    empty = -(-MAX_SCANNED_ROWS // limit) + 1
     start, end = clock.parse_time(parameters.get("date.from")), clock.parse_time(parameters.get("date.to"))
     return TransactionQuery(
         merchant=merchant.pk,
@@ -133,7 +133,7 @@ def query_from_parameters(parameters: Parameters, merchant: Merchant, channel: C
         methods=parse_code_list(parameters.get("paymentMethods")),
         linked=parameters.get("includeLinkedTransactions") == "true",
         limit=limit,
-        page=min(int(page), last) if page is not None else None,
+        page=min(int(page), empty) if page is not None else None,
         hot_since=compute_hot_since(merchant),
     )
 

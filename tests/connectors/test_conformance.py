@@ -7,6 +7,7 @@ import json
 import os
 import re
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -345,6 +346,8 @@ def test_a_forked_process_has_links_of_its_own(rig: Rig, processor: Processor) -
         try:
             reply = rig.connector.submit(build_request(rig, processor)) if not rig.answers_later else None
             os.write(writing, (reply.code if reply is not None else external_success_code()).encode())
+        except BaseException:
+            os.write(writing, traceback.format_exc().encode())
         finally:
             os._exit(0)
     os.close(writing)

@@ -14,7 +14,7 @@ from typing import Final
 from django.contrib.auth.models import User
 from django.test import Client
 
-from gateway.api.middleware import is_api_path
+from gateway.api.api_paths import is_api_path
 from gateway.api.wsgi_handler import build_wsgi_application
 from gateway.models import Division, Psp
 from tests.fuzz.hostile import EDGES, Request, made

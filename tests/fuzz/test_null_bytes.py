@@ -10,7 +10,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from gateway.api.middleware import is_api_path
+from gateway.api.api_paths import is_api_path
 from tests.fuzz.routes import Route, routes
 from tests.support.client import FORM
 from tests.support.fixtures import Shop

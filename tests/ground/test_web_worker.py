@@ -588,7 +588,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> ClientWaits:
     """Those of the process, of which one at most may wait."""
     found = ClientWaits(most=1)
     monkeypatch.setattr(web_worker, "CLIENT_WAITS", found)
-    monkeypatch.setattr(web_worker, "MIN_CLIENT_WAIT_S", 0.0)
+    monkeypatch.setattr(web_worker, "CLIENT_PATIENCE_S", 0.01)
     return found
 
 
@@ -604,9 +604,7 @@ def test_when_too_many_clients_are_waited_for_the_slowest_are_given_up(waits: Cl
         until = time.monotonic() + PATIENCE_S
 
         def wait(number: int) -> None:
-            ours = pairs[number][0]
-            assert waits.wait(ours, select.POLLIN, since=float(number), until=until)
-            if not ours.recv(1):
+            if not waits.wait(pairs[number][0], select.POLLIN, since=float(number), until=until):
                 given_up.append(number)
 
         threads = [threading.Thread(target=wait, args=(number,), daemon=True) for number in range(4)]
@@ -625,7 +623,7 @@ def test_when_too_many_clients_are_waited_for_the_slowest_are_given_up(waits: Cl
 def test_clients_that_are_waited_for_just_now_are_not_given_up(
     waits: ClientWaits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(web_worker, "MIN_CLIENT_WAIT_S", PATIENCE_S)
+    monkeypatch.setattr(web_worker, "CLIENT_PATIENCE_S", PATIENCE_S)
     waits.most = 0
     ours, theirs = socket.socketpair()
     with ours, theirs:
@@ -644,18 +642,46 @@ def test_all_waits_for_clients_count(waits: ClientWaits, tcp: tuple[socket.socke
         for pair in pairs:
             for end in pair:
                 held.enter_context(end)
-        assert TimedSocket(pairs[0][0]).recv(1) == b""
-        with pytest.raises(BrokenPipeError):
+        with pytest.raises(ConnectionResetError):  # the end of the body would be taken for that of a whole form
+            TimedSocket(pairs[0][0]).recv(1)
+        with pytest.raises(ConnectionResetError):
             web_worker.AnswerSocket(pairs[1][0]).sendall(bytes(10_000_000))
     assert web_worker.throw_away(tcp[1], 1_000_000, PATIENCE_S) == 0
 
 
-def test_half_of_the_threads_may_wait_for_clients(waits: ClientWaits) -> None:
+def test_while_threads_are_idle_nobody_is_given_up(waits: ClientWaits) -> None:
+    """A long download that is read steadily is waited for longer than a stranger who has just come."""
+    waits.most, waits.is_short = 0, lambda: False
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        now = time.monotonic()
+        assert not waits.wait(ours, select.POLLIN, since=0.0, until=now + 0.1)
+        theirs.sendall(b"7")
+        assert waits.wait(ours, select.POLLIN, since=0.0, until=now + PATIENCE_S)
+
+
+def test_the_log_tells_once_a_minute_that_clients_were_given_up(
+    waits: ClientWaits, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(web_worker._log, "propagate", True)
+    waits.most = 0
+    for _ in range(3):
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            assert not waits.wait(ours, select.POLLIN, since=0.0, until=time.monotonic() + PATIENCE_S)
+    assert [one.getMessage() for one in caplog.records] == ["requests wait for a thread: 1 slow clients were cut off"]
+
+
+def test_half_of_the_threads_may_wait_for_clients_while_requests_wait_for_one(waits: ClientWaits) -> None:
     worker = web_worker.Worker.__new__(web_worker.Worker)
     for threads, most in ((1, 1), (2, 1), (64, 32)):
         worker.cfg = SimpleNamespace(threads=threads)
-        worker.get_thread_pool().shutdown()
-        assert waits.most == most
+        pool = worker.get_thread_pool()
+        assert (waits.most, waits.is_short()) == (most, False)
+        pool.requests._items.append("a request")
+        assert waits.is_short()
+        pool.requests._items.clear()
+        pool.shutdown()
 
 
 @pytest.mark.parametrize("threads", [2, 1_000])

@@ -1,7 +1,7 @@
-"""Acquirer health: approvals, latencies, payments in doubt, circuit breakers, links and the last faults of 24 hours.
+"""Acquirer health: approvals, latencies, circuit breakers, links and the last faults of 24 hours, and what is in doubt.
 
 Figures cover only accounts that the user sees. They are aggregates over a bounded window, read by an index on ids, and
-cached for half a minute.
+over all that is in doubt, and cached for half a minute.
 """
 
 from __future__ import annotations

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, ClassVar, Final
 from uuid import UUID
 
 from django import forms
 from django.core.exceptions import PermissionDenied
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
@@ -27,13 +28,19 @@ MAX_CHANNEL_TRIAL_DAYS: Final = 366
 DEFAULT_CHANNEL_TRIAL_DAYS: Final = 30
 
 
+class TrialDayField(forms.DateField):
+    """A day of this century, in ISO 8601: a browser's date input takes nothing else, whatever the reader's language."""
+
+    widget = forms.DateInput({"type": "date"}, "%Y-%m-%d")
+    default_validators: ClassVar = [MinValueValidator(date(2000, 1, 1)), MaxValueValidator(date(2099, 12, 31))]
+
+
 class ChannelTrialForm(forms.Form):
     """The channel, and the days whose payments are tried."""
 
     channel = TypedChannelField(Channel.objects.none(), label=gettext_lazy("Channel"))
-    # A browser's date input takes ISO 8601 alone, whatever the reader's language is.
-    since = forms.DateField(label=gettext_lazy("From (UTC)"), widget=forms.DateInput({"type": "date"}, "%Y-%m-%d"))
-    until = forms.DateField(label=gettext_lazy("To, included"), widget=forms.DateInput({"type": "date"}, "%Y-%m-%d"))
+    since = TrialDayField(label=gettext_lazy("From (UTC)"))
+    until = TrialDayField(label=gettext_lazy("To, included"))
     all = forms.BooleanField(label=gettext_lazy("Payments of the simulator too (INTERNAL)"), required=False)
 
     def clean(self) -> dict[str, Any]:

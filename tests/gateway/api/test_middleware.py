@@ -12,6 +12,7 @@ from django.test import RequestFactory
 from django.test.client import Client, ClientHandler
 from pytest_django.fixtures import Settings
 
+from gateway.api.api_paths import is_api_path
 from gateway.api.middleware import (
     NULL_BYTE_TEXT,
     ApiShortcutMiddleware,
@@ -21,7 +22,6 @@ from gateway.api.middleware import (
     PagesCsrfMiddleware,
     SignInContextMiddleware,
     TlsOnlyMiddleware,
-    is_api_path,
 )
 
 

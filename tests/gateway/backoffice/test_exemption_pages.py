@@ -218,6 +218,16 @@ def test_the_days_are_filled_in_in_every_language(boss: Client, path: str) -> No
         assert f'value="{today}"' in boss.get(path, headers={"accept-language": language}).content.decode(), language
 
 
+@pytest.mark.parametrize("path", [TRY, "/admin/gateway/routingrule/try/", "/admin/scheduling/job/retries/"])
+@pytest.mark.parametrize("days", [("9999-12-01", "9999-12-31"), ("0001-01-01", "0001-01-02")])
+def test_days_of_no_payment_are_refused(boss: Client, traded: Channel, path: str, days: tuple[str, str]) -> None:
+    """The day after the last one has no date: it was a 500."""
+    answer = boss.post(path, {"channel": str(traded.pk), "since": days[0], "until": days[1]})
+    assert answer.status_code == 200
+    assert "errorlist" in answer.content.decode() or 'aria-invalid="true"' in answer.content.decode()
+    assert not BackgroundWork.objects.exists()
+
+
 def test_a_channel_of_somebody_else_is_not_tried(boss: Client, stranger: Shop) -> None:
     page = boss.get(TRY, {"channel": stranger.channel.pk.hex}).content.decode()
     assert stranger.channel.name not in page

@@ -47,8 +47,9 @@ NOTHING: dict[str, Any] = {
         ({"shortId": identifiers.format_short_id(4711)}, {"number": 4711}),
         ({"shortId": "none"}, {"number": 0}),
         ({"pageNo": "3"}, {"page": 3}),
-        ({"pageNo": "7143"}, {"page": 7143}),
-        ({"pageNo": "999999999"}, {"page": 7143}),
+        ({"pageNo": "7143"}, {"page": 7143}),  # the last that a query can have, of six rows
+        ({"pageNo": "7144"}, {"page": 7144}),
+        ({"pageNo": "999999999"}, {"page": 7144}),
         ({"date.from": "2026-05-14 12:00:00"}, {"start": START}),
         ({"date.to": "2026-05-14 12:00:00"}, {"end": START + SECOND}),
         ({"paymentTypes": "DB,PA,DB"}, {"types": ("DB", "PA")}),

@@ -164,7 +164,6 @@ def test_a_webhook_says_which_build_wrote_it(monkeypatch: pytest.MonkeyPatch) ->
 def test_the_sweep_is_of_all_merchants_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[datetime] = []
     monkeypatch.setattr(webhook_payloads.retention, "purge_webhook_deliveries", lambda at: (asked.append(at), 5)[1])
-    assert asked == []
     before = clock.real_now()
     assert webhook_payloads.SWEEP_TIMER.run() == 5
     assert before <= asked[0] <= clock.real_now()
