@@ -125,6 +125,7 @@ SLOW_FIXTURES = frozenset(
     {"django_db", "db", "transactional_db", "django_db_setup", "live_server", "acquirer", "iso_host", "processes"}
 )
 """What ``--fast`` leaves out: folders whose tests start something, fixtures and marks of a database or a host."""
+COMMITTING_FIXTURES = frozenset({"transactional_db", "live_server", "django_db_reset_sequences"})
 OF_OTHERS = frozenset({"browser", "canary", "ground", "running"})
 """Folders whose tests drive a browser, or processes that the machine may stop for a while whenever it likes."""
 
@@ -163,6 +164,15 @@ def _is_fast(item: pytest.Item) -> bool:
     return not (SLOW_FOLDERS.intersection(_folders(item.path)) or SLOW_FIXTURES.intersection(names))
 
 
+def _commits(item: pytest.Item) -> bool:
+    """Whether a test commits. Those come after all others, as pytest-django has them: what they leave behind in a
+    database, such as its sequences, partitions and statistics, meets no test that relies on a new one."""
+    mark = item.get_closest_marker("django_db")
+    return bool(mark is not None and mark.kwargs.get("transaction")) or not COMMITTING_FIXTURES.isdisjoint(
+        getattr(item, "fixturenames", ())
+    )
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     """A worker keeps to itself how often a test was tried. The plug-in for second tries has it ask the process that
@@ -181,7 +191,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Files in the order they were found in: the slow ones first, so that no worker has one left at the end."""
+    """Files in the order they were sorted in: the slow ones first, so that no worker has one left at the end."""
     if config.getoption("dist") != "loadgroup":
         return None
     from tests.support.work_units import FileScheduling
@@ -198,7 +208,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=slow)
         items[:] = [item for item in items if _is_fast(item)]
     elif "PYTEST_XDIST_WORKER" in os.environ:
-        items.sort(key=lambda item: SLOW_FOLDERS.isdisjoint(_folders(item.path)))
+        items.sort(key=lambda item: (_commits(item), SLOW_FOLDERS.isdisjoint(_folders(item.path))))
     for item in items:
         if os.environ.get("CI") or OF_OTHERS.intersection(_folders(item.path)):
             item.add_marker(pytest.mark.flaky(reruns=1))

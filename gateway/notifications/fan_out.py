@@ -46,10 +46,10 @@ SELECT n.id FROM unnest(%(first)s::bigint[], %(last)s::bigint[]) AS g(first, las
 JOIN gateway_notification n ON n.id BETWEEN g.first AND g.last
 """
 _WAITING: Final = """
-SELECT EXISTS (SELECT 1 FROM gateway_notification n WHERE n.id > f.position AND n.merchant_id = %(merchant)s::uuid)
-    OR EXISTS (SELECT 1 FROM jsonb_to_recordset(f.gaps) AS g(first bigint, last bigint)
+SELECT EXISTS (SELECT 1 FROM gateway_notification n
+        WHERE n.id > coalesce((SELECT position FROM gateway_fanoutposition), 0) AND n.merchant_id = %(merchant)s::uuid)
+    OR EXISTS (SELECT 1 FROM gateway_fanoutposition f, jsonb_to_recordset(f.gaps) AS g(first bigint, last bigint)
         JOIN gateway_notification n ON n.id BETWEEN g.first AND g.last WHERE n.merchant_id = %(merchant)s::uuid)
-FROM gateway_fanoutposition f
 """
 _MOVE: Final = "UPDATE gateway_fanoutposition SET position = %(position)s::bigint, gaps = %(gaps)s::jsonb"
 _BEGIN: Final = """
