@@ -28,19 +28,21 @@ MAX_CHANNEL_TRIAL_DAYS: Final = 366
 DEFAULT_CHANNEL_TRIAL_DAYS: Final = 30
 
 
-class TrialDayField(forms.DateField):
+def _day_field(label: Any) -> forms.DateField:
     """A day of this century, in ISO 8601: a browser's date input takes nothing else, whatever the reader's language."""
-
-    widget = forms.DateInput({"type": "date"}, "%Y-%m-%d")
-    default_validators: ClassVar = [MinValueValidator(date(2000, 1, 1)), MaxValueValidator(date(2099, 12, 31))]
+    return forms.DateField(
+        label=label,
+        widget=forms.DateInput({"type": "date"}, "%Y-%m-%d"),
+        validators=[MinValueValidator(date(2000, 1, 1)), MaxValueValidator(date(2099, 12, 31))],
+    )
 
 
 class ChannelTrialForm(forms.Form):
     """The channel, and the days whose payments are tried."""
 
     channel = TypedChannelField(Channel.objects.none(), label=gettext_lazy("Channel"))
-    since = TrialDayField(label=gettext_lazy("From (UTC)"))
-    until = TrialDayField(label=gettext_lazy("To, included"))
+    since = _day_field(gettext_lazy("From (UTC)"))
+    until = _day_field(gettext_lazy("To, included"))
     all = forms.BooleanField(label=gettext_lazy("Payments of the simulator too (INTERNAL)"), required=False)
 
     def clean(self) -> dict[str, Any]:
