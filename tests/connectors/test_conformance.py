@@ -340,11 +340,12 @@ def test_what_was_taken_back_does_not_stand_however_often_it_is_said(
 def test_a_forked_process_has_links_of_its_own(rig: Rig, processor: Processor) -> None:
     """Web servers and workers fork: two that read one connection would take each other's answers."""
     assert_granted(rig, rig.connector.submit(build_request(rig, processor)))
+    request = build_request(rig, processor)  # the new process may have a session of the database of its own
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         try:
-            reply = rig.connector.submit(build_request(rig, processor)) if not rig.answers_later else None
+            reply = rig.connector.submit(request) if not rig.answers_later else None
             os.write(writing, (reply.code if reply is not None else external_success_code()).encode())
         except BaseException:
             os.write(writing, traceback.format_exc().encode())
