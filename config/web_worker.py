@@ -125,7 +125,7 @@ class ClientWaits:
             if not self._given_up or now < self._told_at + GIVEN_UP_TOLD_EVERY_S:
                 return
             count, self._given_up, self._told_at = self._given_up, 0, now
-        _log.warning("requests wait for a thread: %d slow clients were cut off", count)
+        _log.warning("requests wait for a thread: slow clients cut off: %d", count)
 
 
 CLIENT_WAITS: Final = ClientWaits()

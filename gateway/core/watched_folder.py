@@ -33,8 +33,8 @@ def open_watched_file(path: Path) -> BinaryIO:
 
 
 def move_watched_file(path: Path, where: str, why: str = "", *, folder_mode: int = 0o777) -> bool:
-    """Rename a file into the folder ``where`` beside it, with a new name if that one exists. False if another process
-    has moved it."""
+    """Move a file into the subfolder ``where`` of its folder, under a new name if the name is taken there. False if
+    another process has moved it."""
     folder = path.parent / where
     folder.mkdir(exist_ok=True, mode=folder_mode)
     target = folder / path.name

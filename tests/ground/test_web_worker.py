@@ -669,7 +669,7 @@ def test_the_log_tells_once_a_minute_that_clients_were_given_up(
         ours, theirs = socket.socketpair()
         with ours, theirs:
             assert not waits.wait(ours, select.POLLIN, since=0.0, until=time.monotonic() + PATIENCE_S)
-    assert [one.getMessage() for one in caplog.records] == ["requests wait for a thread: 1 slow clients were cut off"]
+    assert [one.getMessage() for one in caplog.records] == ["requests wait for a thread: slow clients cut off: 1"]
 
 
 def test_half_of_the_threads_may_wait_for_clients_while_requests_wait_for_one(waits: ClientWaits) -> None:

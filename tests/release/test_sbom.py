@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 def test_every_locked_package_is_in_it_and_the_schema_holds() -> None:
     """Names, versions, hashes and licences; no host of a registry."""
-    # A second: it makes a grammar of addresses, which whoever only looks for tests has no use for.
+    # Imported here: it takes a second (it builds a grammar of addresses), which finding tests does not need.
     from cyclonedx.schema import SchemaVersion
     from cyclonedx.validation.json import JsonStrictValidator
 

@@ -44,7 +44,7 @@ def test_redirect_answer_and_webhook_never_disagree(shop: Shop) -> None:
         ids |= {paid, *(api.follow(paid, "RF", "50.00").body.get("id") for _ in range(3))}
         for outcome in ("approve", "decline", "cancel") * 2:
             sent = order(api, "ONLINETRANSFER")
-            webhook_payloads.TIMER.run()  # told while it is pending, and again when it is not
+            webhook_payloads.TIMER.run()  # one webhook while the payment is pending, one more with its result
             assert Visitor.of(sent).decide(outcome)["id"] == sent.id
             ids.add(sent.id)
         for number in ("4200000000000000", "4242424242424242", "4000015500000005"):

@@ -66,7 +66,7 @@ SELECT {_HOUR.format(hours="hours_before")}, status, count(*),
     ORDER BY p.id DESC LIMIT {MAX_DASHBOARD_ROWS}
 ) AS earlier GROUP BY 1, 2
 """  # noqa: S608 - put together out of the constants above
-# A refund in doubt, or a payment of last week, needs somebody as much as a payment of today.
+# Not only first payments of the last 24 hours: a refund in doubt, or an older payment, has to be looked at as well.
 IN_DOUBT_SQL: Final = f"""
 SELECT p.connector, p.acquirer_merchant_id, p.channel_id, count(*) FROM (
     SELECT p.connector, p.acquirer_merchant_id, p.channel_id

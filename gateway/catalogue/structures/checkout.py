@@ -55,7 +55,7 @@ BROWSER_STRUCTURES: tuple[Structure, ...] = (
 ACCOUNT_STRUCTURES: tuple[Structure, ...] = (
     select_rows(CARD, "holder"),
     select_rows(BANK_ACCOUNT, "holder", "bankName", "country", "mandate.id", "mandate.dateOfSignature"),
-    # Without its number: whoever has the checkout's id could choose it to pay with.
+    # Not its number and PIN: a shopper, who has the checkout's id, could pay with the gift card that is being bought.
     select_rows(GIFT_CARD, "holder", "message", "type"),
 )
 """What a merchant may send of a means before the shopper has chosen one; its number comes from the form."""
