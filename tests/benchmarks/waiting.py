@@ -142,8 +142,8 @@ def measure(ground: Ground, options: Options) -> tuple[list[Figure | Gap], dict[
 def _harm(
     target: str, rounds: list[dict[str, float]], totals: Mapping[str, load.Result], which: str, remark: str
 ) -> Figure:
-    """The p99 beside the slow acquirer divided by the p99 without it, over the payments of all rounds: one round has 200,
-    of which the p99 is the third slowest. Least and most are of single rounds."""
+    """The p99 beside the slow acquirer divided by the p99 without it, over the payments of all rounds: one round has
+    200, of which the p99 is the third slowest. Least and most are of single rounds."""
     found = figure(target, [one[f"{which}beside_p99_ms"] / one[f"{which}alone_p99_ms"] for one in rounds], remark)
     beside, alone = (totals[f"{which}{name}"].percentile_ms(0.99) for name in ("beside", "alone"))
     return replace(found, measured=beside / alone)
