@@ -23,6 +23,7 @@ from django.db import connection
 
 from gateway import tracing
 from gateway.core import clock
+from gateway.db.transactions import is_in_transaction
 from gateway.models import Merchant, WebhookDelivery, WebhookEndpoint
 from gateway.models.webhooks import INSPECTOR_URL_PREFIX
 from gateway.notifications import claims, inspector, signing
@@ -233,7 +234,12 @@ def deliver_due_webhooks(build_payloads: PayloadBuilder, merchant: Merchant | No
     """Deliver notifications until nothing is due, at most MAX_DELIVERY_RUN_S. Returns how many attempts were made.
 
     For one ``merchant``: waits for all of their deliveries. For all: does not wait for hanging receivers.
+    Within a transaction nothing is delivered.
     """
+    if is_in_transaction():
+        # What may be undone is told to nobody. And a run records what other threads of this process have sent: a
+        # rollback would undo that, and it would be sent again.
+        return 0
     made = 0
     until = time.monotonic() + MAX_DELIVERY_RUN_S
     _sender.enter()
@@ -256,7 +262,10 @@ def deliver_due_webhooks(build_payloads: PayloadBuilder, merchant: Merchant | No
 
 
 def next_webhook_at(merchant: Merchant) -> datetime | None:
-    """When this merchant's next delivery is due, by their clock; for a paused endpoint not before its probe."""
+    """When this merchant's next delivery is due, by their clock; for a paused endpoint not before its probe. None
+    within a transaction, where nothing is delivered."""
+    if is_in_transaction():
+        return None
     if has_pending_notifications(merchant):
         return clock.merchant_now(merchant)
     moments: list[datetime] = []

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Mapping
 from datetime import timedelta
+from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 
 from gateway.core import clock
 from gateway.models import RiskSet, WebhookAttempt, WebhookDelivery, WebhookEndpoint
@@ -16,7 +19,7 @@ from gateway.payments import webhook_payloads
 from gateway.portal import webhook_receiver
 from tests.support.fixtures import Shop
 from tests.support.receivers import receiving
-from tests.support.threads import at_once
+from tests.support.threads import PATIENCE_S, at_once
 from tests.support.webhook_delivery import BY, deliver, messages, opened, register, the_delivery
 from tests.support.webhooks import hooked
 
@@ -256,6 +259,36 @@ def test_a_receiver_that_hangs_makes_nobody_wait_but_itself(committed: Shop) -> 
         # The receiver is gone now: what hung is written down, and what stood in line goes back untried.
         while WebhookAttempt.objects.filter(delivery__endpoint=slow, failure="broken").count() == 0:
             deliver()
+    connection.close()
+
+
+def test_what_others_sent_is_not_undone_with_a_transaction(committed: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a worker whose self-test moves a clock, in a transaction that is rolled back, while webhooks are sent."""
+    monkeypatch.setattr(delivery, "SLOW_ATTEMPT_S", 0.1)
+    answering = threading.Event()
+
+    def answer(line: object, request: bytes) -> None:
+        assert b"activation" in request or answering.wait(PATIENCE_S)
+        line.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")  # type: ignore[attr-defined]
+
+    def build_payloads(*about: Any) -> Mapping[int, Any]:
+        answering.set()
+        return webhook_payloads.build_webhook_payloads(*about)
+
+    with receiving(answer) as receiver:
+        endpoint, _ = endpoints.create_endpoint(committed.merchant, receiver.url, by=BY, mode="signed")
+        assert endpoints.activate_endpoint(endpoint, by=BY).active
+        committed.api.pay()
+        assert deliver() == 0  # the run ends, the attempt goes on
+        committed.api.pay()
+        with transaction.atomic():
+            assert delivery.next_webhook_at(committed.merchant) is None
+            assert delivery.deliver_due_webhooks(build_payloads, committed.merchant) == 0
+            transaction.set_rollback(True)
+        answering.set()
+        while the_count("delivered") < 2:
+            deliver()
+        assert len(receiver.requests) == 1 + 2
     connection.close()
 
 
