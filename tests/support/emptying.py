@@ -8,6 +8,8 @@ from typing import Final
 import psycopg
 from django.db import connection
 
+from tests.support.open_requests import open_requests
+
 STAYING: Final = frozenset({"django_migrations", "django_content_type", "auth_permission"})
 """Tables that migrating fills, and that no test changes."""
 NAME: Final = "emptying of tests"
@@ -32,8 +34,12 @@ class Emptying:
         self._look = ""
 
     def empty(self) -> None:
-        """After a test that commits."""
+        """After a test that commits, and after all its requests."""
+        open_requests.wait()
         try:
+            self._empty()
+        except psycopg.errors.DeadlockDetected:  # with a request that came when its page was closed already
+            open_requests.wait()
             self._empty()
         except psycopg.OperationalError:  # a test has ended all sessions, or the server
             if self._connection is None or not self._connection.closed:

@@ -14,6 +14,7 @@ from django.test import TestCase, override_settings
 from gateway.access import audit_log, tokens
 from gateway.models import AccessToken, Channel, Division, Merchant, Psp
 from tests.support.client import Api
+from tests.support.open_requests import open_requests
 
 UNLIMITED: dict[str, Any] = {"*": None}
 BY = audit_log.Actor(name="tests")
@@ -91,6 +92,14 @@ def committed(transactional_db: None) -> Iterator[Shop]:
     """A merchant whose rows are committed, so that threads with connections of their own see them."""
     yield open_shop(open_division(), "Committed shop")
     connection.close()
+
+
+@pytest.fixture(scope="session")
+def live_server(live_server: Any) -> Any:
+    """pytest-django's server, whose requests are waited for before what a test committed is deleted."""
+    server = live_server.thread.httpd
+    server.set_app(open_requests.counting(server.get_app()))
+    return live_server
 
 
 @pytest.fixture
