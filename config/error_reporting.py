@@ -9,9 +9,7 @@ Source: docs/decisions/0101.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Any, Final
 
 from django.conf import settings
@@ -23,8 +21,6 @@ REPORT_TAGS: Final = ("ndc", "logger", "timer", "payment", "part")
 """Members of a log event that go with its report."""
 _EVENT_NAME: Final = re.compile("[a-z][a-z0-9_.]{0,63}")
 _FRAME_MEMBERS: Final = frozenset({"filename", "function", "module", "lineno", "in_app"})
-
-_Fault = tuple[type[BaseException], BaseException, TracebackType | None]
 
 
 def install_error_reporting() -> None:
@@ -59,7 +55,7 @@ def _report(event: Mapping[str, Any]) -> None:
             if tag in event:
                 scope.set_tag(tag, mask_text(str(event[tag])))
         scope.set_tag("event", name)
-        fault = _find_fault(event.get("exc_info"))
+        fault = logs.find_fault(event.get("exc_info"))
         if fault is None:
             sentry_sdk.capture_message(name, level="error")
         else:
@@ -70,15 +66,6 @@ def _name_event(event: Mapping[str, Any]) -> str:
     """The event's name. What a library logs is a sentence, which may hold a fault's message: of that, its logger."""
     text = str(event.get("event", ""))
     return text if _EVENT_NAME.fullmatch(text) else f"error of {event.get('logger', 'a library')}"
-
-
-def _find_fault(given: Any) -> _Fault | None:
-    if isinstance(given, BaseException):
-        return type(given), given, given.__traceback__
-    found = sys.exc_info() if given is True else given
-    if not isinstance(found, tuple) or len(found) != 3 or found[0] is None or found[1] is None:
-        return None
-    return found[0], found[1], found[2]
 
 
 def _strip(event: Any, _hint: Any) -> Any:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
+from types import TracebackType
 from typing import Any, Final
 
 import structlog
@@ -12,6 +15,7 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 from gateway.core.masking import mask_text
 
 ErrorReporter = Callable[[EventDict], None]
+Fault = tuple[type[BaseException], BaseException, TracebackType | None]
 _reporter: ErrorReporter | None = None
 
 
@@ -53,6 +57,45 @@ def _shorten_refusal(_logger: WrappedLogger, _name: str, event: EventDict) -> Ev
     return {**told, "level": "warning"}
 
 
+REPEATS_S: Final = 10.0
+MAX_TRACES: Final = 1_000
+_traces: dict[tuple[type[BaseException], str, int], tuple[float, int]] = {}
+"""When the stack of a fault was last written, and of which (its id), by its kind and the line that raised it."""
+
+
+def find_fault(given: Any) -> Fault | None:
+    """What ``exc_info`` of an event stands for, in each of the forms that it may have."""
+    if isinstance(given, BaseException):
+        return type(given), given, given.__traceback__
+    found = sys.exc_info() if given is True else given
+    if not isinstance(found, tuple) or len(found) != 3 or found[0] is None or found[1] is None:
+        return None
+    return found[0], found[1], found[2]
+
+
+def _shorten_repeated_trace(_logger: WrappedLogger, _name: str, event: EventDict) -> EventDict:
+    """A processor. A fault that comes again within ten seconds is written as its first line, without its stack: while
+    the database is away every request has the same one of 9 KB, which filled disks that were full already."""
+    fault = find_fault(event.get("exc_info"))
+    if fault is None:
+        return event
+    kind, value, trace = fault
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    raised = (kind, trace.tb_frame.f_code.co_filename, trace.tb_lineno) if trace is not None else (kind, "", 0)
+    now, same = time.monotonic(), id(value)
+    written, of = _traces.get(raised, (-REPEATS_S, same))
+    if now - written >= REPEATS_S or of == same:  # one event may be rendered by several handlers
+        if len(_traces) >= MAX_TRACES:
+            _traces.clear()
+        _traces[raised] = now, same
+        return event
+    del event["exc_info"]
+    first_line = str(value).partition("\n")[0]
+    event["exception"] = f"{kind.__qualname__}: {first_line}"
+    return event
+
+
 _SHARED: list[Processor] = [
     structlog.contextvars.merge_contextvars,
     structlog.stdlib.add_logger_name,
@@ -61,6 +104,7 @@ _SHARED: list[Processor] = [
     structlog.stdlib.ExtraAdder(),
     _shorten_refusal,
     _report_error,
+    _shorten_repeated_trace,
     structlog.processors.format_exc_info,
 ]
 

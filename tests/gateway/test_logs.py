@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from django.core.handlers.exception import response_for_exception
 from django.http import HttpResponseRedirect
 from django.test import Client, RequestFactory
 
+from gateway import logs
 from gateway.logs import MAX_REFUSAL_CHARS, build_logging_config
 
 SECRET = "pq7x-4c0ffee"
@@ -68,3 +70,44 @@ def test_a_logger_that_was_used_goes_by_what_is_configured_later() -> None:
     with structlog.testing.capture_logs() as logged:
         used.warning("second")
     assert logged == [{"event": "second", "log_level": "warning"}]
+
+
+class FullDiskError(Exception):
+    """A fault that each request has while something is away."""
+
+
+def raise_it(fault: Exception) -> None:
+    raise fault
+
+
+def line_of(fault: Exception) -> dict[str, Any]:
+    """The line of an error that was logged where its fault was caught."""
+    record = logging.makeLogRecord({"name": "x", "levelname": "ERROR", "levelno": logging.ERROR, "msg": "failed"})
+    try:
+        raise_it(fault)
+    except Exception:
+        record.exc_info = sys.exc_info()
+    return render(record)
+
+
+def test_a_fault_that_comes_again_at_once_is_written_without_its_stack(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each request had 9 KB of it in the log while the disk of the database was full: gateway/logs.py."""
+    now = [1_000.0]
+    monkeypatch.setattr(logs.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(logs, "_traces", {})
+    kept = FullDiskError("no space left\na hint")  # so that no other fault gets its id
+    first, second, third = line_of(kept), line_of(FullDiskError("no space left\nanother hint")), line_of(ValueError())
+    assert "in raise_it" in first["exception"]
+    assert "a hint" in first["exception"]
+    assert second["exception"] == "FullDiskError: no space left"
+    assert (second["event"], second["level"]) == ("failed", "error")
+    assert "Traceback" in third["exception"]
+    assert "a hint" in line_of(kept)["exception"], "one event may be rendered by several handlers"
+    now[0] += logs.REPEATS_S
+    assert "in raise_it" in line_of(FullDiskError("no space left"))["exception"]
+
+
+def test_the_faults_that_are_remembered_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs, "_traces", {(KeyError, "file", number): (0.0, 0) for number in range(logs.MAX_TRACES)})
+    line_of(ValueError())
+    assert len(logs._traces) == 1
