@@ -94,20 +94,37 @@ class TimerScheduler(DatabaseScheduler):  # type: ignore[misc]
         self._waiting = wakeup.BrokerBacklog()
         self._due_looks = due_times.DueLooks()
         self._looked_for_due = float("-inf")
+        self._is_synced = False
+        self._is_read = False
         super().__init__(*args, **kwargs)
 
     def setup_schedule(self) -> None:
-        try:
-            sync_periodic_tasks()
-        except DatabaseError:
-            log.exception("ticks_not_synced")  # those in the database are sent all the same
         self._schedule = self.all_as_schedule()
+
+    def all_as_schedule(self) -> dict[str, TimerEntry]:
+        """The rows of the database. While it is away, what was read before, which is nothing at a start: beat waits for
+        the database as it does later."""
+        if not self._is_synced:
+            try:
+                sync_periodic_tasks()
+                self._is_synced = True
+            except (DatabaseError, InterfaceError):
+                log.exception("ticks_not_synced")  # those in the database are sent all the same
+        try:
+            found: dict[str, TimerEntry] = super().all_as_schedule()
+        except (DatabaseError, InterfaceError) as fault:
+            log.warning("schedule_not_read", fault=type(fault).__qualname__)
+            connection.close()
+            self._is_read = False
+            return self._schedule or {}
+        self._is_read = True
+        return found
 
     def schedule_changed(self) -> bool:
         if time.monotonic() - self._looked < SCHEDULE_CHECK_INTERVAL_S:
             return False
         self._looked = time.monotonic()
-        return bool(super().schedule_changed())
+        return bool(super().schedule_changed()) or not self._is_read
 
     def tick(self, *args: Any, **kwargs: Any) -> float:
         """Send what is due; returns after how many seconds to do so again."""

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 from celery import current_app
-from django.db import connection
+from django.db import OperationalError, connection, connections
 from django.db.models import Model
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 from kombu import Connection
@@ -485,3 +485,36 @@ def test_tasks_of_others_are_sent_by_their_own_schedule(committed: Shop) -> None
     assert not beat.is_timer_tick(entry)
     entry.last_run_at -= timedelta(seconds=5)
     assert entry.is_due().is_due
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_beat_that_starts_or_goes_on_while_the_database_is_away_waits_for_it(
+    committed: Shop, sent: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A beat that was started while a standby was promoted died; so did one that read all rows anew at that moment."""
+    payment = Payment.objects.get(pk=committed.api.pay().id)
+    OpenPayment.objects.create(payment=payment, recover_at=clock.real_now() - timedelta(seconds=1))
+    PeriodicTask.objects.all().delete()
+
+    def away(*args: Any) -> Any:
+        raise OperationalError("away")
+
+    with monkeypatch.context() as patch:
+        connection.close()
+        patch.setattr(type(connections["default"]), "get_new_connection", away)
+        made = scheduler()
+        made.tick()
+    assert sent() == []
+    made._looked = made._looked_for_due = float("-inf")
+    made.tick()
+    assert {"recovery", "webhooks"} <= set(sent())
+
+    with monkeypatch.context() as patch:
+        connection.close()
+        patch.setattr(type(connections["default"]), "get_new_connection", away)
+        made._last_full_sync -= timedelta(days=1)
+        made._looked = float("-inf")
+        assert set(made.schedule) == set(registry.TIMERS)
+    PeriodicTask.objects.filter(name="recovery").update(enabled=False)
+    made._looked = float("-inf")
+    assert set(made.schedule) == set(registry.TIMERS) - {"recovery"}
