@@ -18,7 +18,7 @@ TYPES_ENV := DATABASE_URL=postgresql://types@127.0.0.1/types DJANGO_SECRET_KEY=t
 # The layers of pyproject.toml; its report is printed only when one is broken.
 IMPORTS := report=$$($(BIN)/lint-imports --no-logo --no-cache) || { echo "$$report" >&2; exit 1; }
 LINT_TEMPLATES := $(BIN)/djlint --lint --quiet templates
-COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+COMPILE := $(BIN)/uv pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-annotate --no-header pyproject.toml
 
 # Only those who change JavaScript need Node.js: the built files are committed.
