@@ -43,6 +43,7 @@ from gateway.payments.follow_ups import load_chain
 from gateway.payments.network_brands import find_network_brand
 from gateway.payments.stored_answer import ReportedDispute, read_private_facts
 from gateway.timers.due_times import lowest_id_since_sql
+from gateway.timers.merchant_clocks import bind_run, due_sql, find_earliest
 
 REMINDER_DAYS: Final = (7, 3, 1)
 MAX_CASE_UPDATE_TRIES: Final = 20
@@ -308,24 +309,16 @@ def lose_dispute(case: Chargeback, by: audit_log.Actor, note: str) -> None:
 
 # --- deadlines ---------------------------------------------------------------------------------------------------
 
-_OVERDUE: Final = """
+_OVERDUE: Final = f"""
 SELECT c.id FROM chargebacks_chargeback c JOIN gateway_merchant m ON m.id = c.merchant_id
-WHERE c.state = 'OPEN'
-    AND c.due_at <= %(now)s + (SELECT greatest(max(clock_offset), interval '0') FROM gateway_merchant)
-    AND c.due_at <= %(now)s + m.clock_offset AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid)
-ORDER BY c.due_at LIMIT %(limit)s"""
+WHERE c.state = 'OPEN' AND {due_sql("c.due_at")} ORDER BY c.due_at LIMIT %(limit)s"""  # noqa: S608 - a constant
 MAX_CASES_PER_RUN: Final = 200
 
 
 def expire_overdue_cases(merchant: Merchant | None = None) -> int:
     """Close cases past their deadline as lost. Returns how many."""
-    values = {
-        "now": clock.real_now(),
-        "merchant": merchant.pk if merchant is not None else None,
-        "limit": MAX_CASES_PER_RUN,
-    }
     closed = 0
-    for (ident,) in execute_sql(_OVERDUE, values):
+    for (ident,) in execute_sql(_OVERDUE, bind_run(merchant, limit=MAX_CASES_PER_RUN)):
         case = Chargeback.objects.select_related("merchant").get(pk=ident)
         if case.state != DisputeState.OPEN:
             continue
@@ -338,8 +331,7 @@ def expire_overdue_cases(merchant: Merchant | None = None) -> int:
 
 def next_response_deadline(merchant: Merchant) -> datetime | None:
     """The earliest deadline of this merchant's open cases, by the merchant's clock."""
-    found = Chargeback.objects.filter(merchant=merchant, state=DisputeState.OPEN).order_by("due_at")
-    return found.values_list("due_at", flat=True).first()
+    return find_earliest(Chargeback.objects.filter(merchant=merchant, state=DisputeState.OPEN), "due_at")
 
 
 # --- payments without a case -------------------------------------------------------------------------------------
