@@ -104,17 +104,9 @@ def insert_case(
     state, opened_at = apply_dispute_event(BEFORE_DISPUTE, event), dispute.created_at
     brand = find_network_brand(dispute)
     rule = find_stage_rule(brand, scheme.reason, stage, find_merchant_country(behind))
-    today = clock.real_now().astimezone(ZoneInfo(scheme.zone or merchant.time_zone)).date()
-    days_gone = max((today - scheme.day).days, 0) if scheme.day is not None else 0
-    if respond_by is not None and scheme.zone:
-        day_end = find_day_end(respond_by, scheme.zone)
-        answer_by = answer_by or day_end + merchant.clock_offset
-        respond_by = min(respond_by, find_last_answer_day(merchant, day_end))
-    due_at = compute_response_deadline(merchant, opened_at, respond_by, rule.answer_days, days_gone)
-    if answer_by is not None and due_at <= opened_at:
-        due_at = max(answer_by, opened_at)
-    if event == DisputeEvent.RETURN:
-        due_at = opened_at
+    due_at = opened_at
+    if event != DisputeEvent.RETURN:
+        due_at = _choose_deadline(merchant, opened_at, respond_by, answer_by, scheme, rule.answer_days)
     note = _OPENING_NOTES.get(event, "")
     write.insert(
         Chargeback,
@@ -159,6 +151,26 @@ def insert_case(
     _close_alerts(write, behind.id, dispute.id, opened_at)
     if state == DisputeState.OPEN:
         _insert_reminders(write, dispute.id, opened_at, due_at)
+
+
+def _choose_deadline(
+    merchant: Merchant,
+    opened_at: datetime,
+    respond_by: date | None,
+    answer_by: datetime | None,
+    scheme: SchemeFacts,
+    answer_days: int,
+) -> datetime:
+    """The last moment to answer a new case: as its acquirer says (``respond_by`` a day in the zone of ``scheme``,
+    ``answer_by`` a moment), else ``answer_days`` from the scheme's day."""
+    today = clock.real_now().astimezone(ZoneInfo(scheme.zone or merchant.time_zone)).date()
+    days_gone = max((today - scheme.day).days, 0) if scheme.day is not None else 0
+    if respond_by is not None and scheme.zone:
+        day_end = find_day_end(respond_by, scheme.zone)
+        answer_by = answer_by or day_end + merchant.clock_offset
+        respond_by = min(respond_by, find_last_answer_day(merchant, day_end))
+    due_at = compute_response_deadline(merchant, opened_at, respond_by, answer_days, days_gone)
+    return max(answer_by, opened_at) if answer_by is not None and due_at <= opened_at else due_at
 
 
 def _close_alerts(write: WriteStatement, disputed: UUID, case: UUID, at: datetime) -> None:
