@@ -269,7 +269,8 @@ def _expire_payment(payment: Payment, asking: AskingTime) -> bool:
         row = authentications.find_authentication_of_payment(payment.id)
         if row is None:
             return decline_unauthenticated_payment(payment, NOT_AUTHENTICATED_CODE, None).status == Status.DECLINED
-        if row.step == AuthenticationStep.DECOUPLED and _is_in_future(row.deadline, payment):
+        now = clock.merchant_now(payment.merchant)
+        if row.step == AuthenticationStep.DECOUPLED and row.deadline is not None and row.deadline > now:
             # A worker died between the longer time of the authentication and the payment's.
             Suspension.objects.filter(pk=payment.pk).update(deadline=row.deadline, lease_until=None)
             return False
@@ -278,10 +279,6 @@ def _expire_payment(payment: Payment, asking: AskingTime) -> bool:
             return False  # due again when its lease runs out, so that others are claimed before it
         return apply_authentication_outcome(payment, outcome, None).status != Status.PENDING
     return _void_abandoned_order(payment, SHOPPER_TIMEOUT_CODE, None).status != Status.PENDING
-
-
-def _is_in_future(deadline: datetime | None, payment: Payment) -> bool:
-    return deadline is not None and deadline > clock.merchant_now(payment.merchant)
 
 
 def withdraw_payment(payment: Payment, trace: RequestTrace | None) -> Payment:
