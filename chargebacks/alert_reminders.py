@@ -19,22 +19,22 @@ from chargebacks.reminders import MAX_REMINDER_TRIES, claim_reminders, mail_cont
 from gateway.core import clock
 from gateway.core.money import format_amount
 from gateway.models import Merchant
+from gateway.timers.merchant_clocks import due_sql, find_earliest
 
 LAST_ALERT_REMINDER: Final = timedelta(hours=24)
 """How long before its deadline an alert is reminded of; not sent where the alert came later than that."""
 
-_CLAIM: Final = """
+_CLAIM: Final = f"""
 WITH due AS MATERIALIZED (
     SELECT a.id FROM chargebacks_disputealert a JOIN gateway_merchant m ON m.id = a.merchant_id
-    WHERE a.state = 'OPEN' AND a.remind_at <= %(now)s + m.clock_offset AND a.remind_tries < %(tries)s
+    WHERE a.state = 'OPEN' AND {due_sql("a.remind_at")} AND a.remind_tries < %(tries)s
         AND (a.remind_lease IS NULL OR a.remind_lease <= statement_timestamp())
-        AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid)
     ORDER BY a.remind_at LIMIT %(limit)s FOR UPDATE OF a SKIP LOCKED
 )
 UPDATE chargebacks_disputealert a
 SET remind_lease = clock_timestamp() + %(lease)s::interval, remind_tries = a.remind_tries + 1
 FROM due WHERE a.id = due.id
-RETURNING a.id"""
+RETURNING a.id"""  # noqa: S608 - a constant
 EARLIEST_ALERT_REMINDER: Final = f"""
 SELECT min(remind_at) FROM chargebacks_disputealert
 WHERE state = 'OPEN' AND remind_tries < {MAX_REMINDER_TRIES}"""  # noqa: S608 - constants of this module
@@ -55,11 +55,10 @@ def send_due_alert_reminders(merchant: Merchant | None = None) -> int:
 
 def next_alert_reminder(merchant: Merchant) -> datetime | None:
     """When this merchant's next mail is due, by the merchant's clock."""
-    rows = DisputeAlert.objects.filter(
-        merchant=merchant, state=DisputeAlert.State.OPEN, remind_at__isnull=False, remind_tries__lt=MAX_REMINDER_TRIES
+    waiting = DisputeAlert.objects.filter(
+        merchant=merchant, state=DisputeAlert.State.OPEN, remind_tries__lt=MAX_REMINDER_TRIES
     )
-    found: datetime | None = rows.order_by("remind_at").values_list("remind_at", flat=True).first()
-    return found
+    return find_earliest(waiting, "remind_at")
 
 
 def _send(alert: DisputeAlert, at: datetime) -> bool:

@@ -43,6 +43,7 @@ from gateway.payments.follow_ups import load_chain
 from gateway.payments.network_brands import find_network_brand
 from gateway.payments.stored_answer import ReportedDispute, read_private_facts
 from gateway.timers.due_times import lowest_id_since_sql
+from gateway.timers.merchant_clocks import bind_run, due_sql, find_earliest
 
 REMINDER_DAYS: Final = (7, 3, 1)
 MAX_CASE_UPDATE_TRIES: Final = 20
@@ -103,17 +104,9 @@ def insert_case(
     state, opened_at = apply_dispute_event(BEFORE_DISPUTE, event), dispute.created_at
     brand = find_network_brand(dispute)
     rule = find_stage_rule(brand, scheme.reason, stage, find_merchant_country(behind))
-    today = clock.real_now().astimezone(ZoneInfo(scheme.zone or merchant.time_zone)).date()
-    days_gone = max((today - scheme.day).days, 0) if scheme.day is not None else 0
-    if respond_by is not None and scheme.zone:
-        day_end = find_day_end(respond_by, scheme.zone)
-        answer_by = answer_by or day_end + merchant.clock_offset
-        respond_by = min(respond_by, find_last_answer_day(merchant, day_end))
-    due_at = compute_response_deadline(merchant, opened_at, respond_by, rule.answer_days, days_gone)
-    if answer_by is not None and due_at <= opened_at:
-        due_at = max(answer_by, opened_at)
-    if event == DisputeEvent.RETURN:
-        due_at = opened_at
+    due_at = opened_at
+    if event != DisputeEvent.RETURN:
+        due_at = _choose_deadline(merchant, opened_at, respond_by, answer_by, scheme, rule.answer_days)
     note = _OPENING_NOTES.get(event, "")
     write.insert(
         Chargeback,
@@ -158,6 +151,26 @@ def insert_case(
     _close_alerts(write, behind.id, dispute.id, opened_at)
     if state == DisputeState.OPEN:
         _insert_reminders(write, dispute.id, opened_at, due_at)
+
+
+def _choose_deadline(
+    merchant: Merchant,
+    opened_at: datetime,
+    respond_by: date | None,
+    answer_by: datetime | None,
+    scheme: SchemeFacts,
+    answer_days: int,
+) -> datetime:
+    """The last moment to answer a new case: as its acquirer says (``respond_by`` a day in the zone of ``scheme``,
+    ``answer_by`` a moment), else ``answer_days`` from the scheme's day."""
+    today = clock.real_now().astimezone(ZoneInfo(scheme.zone or merchant.time_zone)).date()
+    days_gone = max((today - scheme.day).days, 0) if scheme.day is not None else 0
+    if respond_by is not None and scheme.zone:
+        day_end = find_day_end(respond_by, scheme.zone)
+        answer_by = answer_by or day_end + merchant.clock_offset
+        respond_by = min(respond_by, find_last_answer_day(merchant, day_end))
+    due_at = compute_response_deadline(merchant, opened_at, respond_by, answer_days, days_gone)
+    return max(answer_by, opened_at) if answer_by is not None and due_at <= opened_at else due_at
 
 
 def _close_alerts(write: WriteStatement, disputed: UUID, case: UUID, at: datetime) -> None:
@@ -308,24 +321,16 @@ def lose_dispute(case: Chargeback, by: audit_log.Actor, note: str) -> None:
 
 # --- deadlines ---------------------------------------------------------------------------------------------------
 
-_OVERDUE: Final = """
+_OVERDUE: Final = f"""
 SELECT c.id FROM chargebacks_chargeback c JOIN gateway_merchant m ON m.id = c.merchant_id
-WHERE c.state = 'OPEN'
-    AND c.due_at <= %(now)s + (SELECT greatest(max(clock_offset), interval '0') FROM gateway_merchant)
-    AND c.due_at <= %(now)s + m.clock_offset AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid)
-ORDER BY c.due_at LIMIT %(limit)s"""
+WHERE c.state = 'OPEN' AND {due_sql("c.due_at")} ORDER BY c.due_at LIMIT %(limit)s"""  # noqa: S608 - a constant
 MAX_CASES_PER_RUN: Final = 200
 
 
 def expire_overdue_cases(merchant: Merchant | None = None) -> int:
     """Close cases past their deadline as lost. Returns how many."""
-    values = {
-        "now": clock.real_now(),
-        "merchant": merchant.pk if merchant is not None else None,
-        "limit": MAX_CASES_PER_RUN,
-    }
     closed = 0
-    for (ident,) in execute_sql(_OVERDUE, values):
+    for (ident,) in execute_sql(_OVERDUE, bind_run(merchant, limit=MAX_CASES_PER_RUN)):
         case = Chargeback.objects.select_related("merchant").get(pk=ident)
         if case.state != DisputeState.OPEN:
             continue
@@ -338,8 +343,7 @@ def expire_overdue_cases(merchant: Merchant | None = None) -> int:
 
 def next_response_deadline(merchant: Merchant) -> datetime | None:
     """The earliest deadline of this merchant's open cases, by the merchant's clock."""
-    found = Chargeback.objects.filter(merchant=merchant, state=DisputeState.OPEN).order_by("due_at")
-    return found.values_list("due_at", flat=True).first()
+    return find_earliest(Chargeback.objects.filter(merchant=merchant, state=DisputeState.OPEN), "due_at")
 
 
 # --- payments without a case -------------------------------------------------------------------------------------

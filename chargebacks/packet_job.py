@@ -89,11 +89,9 @@ def _raise_cpu_time_exceeded(*_: object) -> None:
     raise CpuTimeExceededError
 
 
-PACKET_JOB_KIND: Final = queue.register_work_kind(
-    queue.WorkKind(
-        name="dispute packet",
-        about="the packet of a dispute as PDF",
-        right=VIEW_CHARGEBACK_PERMISSION,
-        step=build_packet_slice,
-    )
+PACKET_JOB_KIND: Final = queue.WorkKind(
+    name="dispute packet",
+    about="the packet of a dispute as PDF",
+    right=VIEW_CHARGEBACK_PERMISSION,
+    step=build_packet_slice,
 )

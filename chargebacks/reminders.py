@@ -24,6 +24,7 @@ from gateway.core import clock
 from gateway.core.money import format_amount
 from gateway.db.statement import execute_sql
 from gateway.models import Merchant
+from gateway.timers.merchant_clocks import bind_run, due_sql, find_earliest
 
 REMINDER_LEASE: Final = timedelta(minutes=2)
 MAX_REMINDER_TRIES: Final = 50
@@ -32,19 +33,17 @@ MAX_REMINDERS_PER_RUN: Final = 100
 
 log = structlog.get_logger(__name__)
 
-_CLAIM: Final = """
+_CLAIM: Final = f"""
 WITH due AS MATERIALIZED (
     SELECT r.id FROM chargebacks_reminder r JOIN chargebacks_chargeback c ON c.id = r.case_id
     JOIN gateway_merchant m ON m.id = c.merchant_id
     WHERE r.sent_at IS NULL AND c.state = 'OPEN' AND r.tries < %(tries)s
-        AND r.due_at <= %(now)s + (SELECT greatest(max(clock_offset), interval '0') FROM gateway_merchant)
-        AND r.due_at <= %(now)s + m.clock_offset AND (r.lease_until IS NULL OR r.lease_until <= statement_timestamp())
-        AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid)
+        AND {due_sql("r.due_at")} AND (r.lease_until IS NULL OR r.lease_until <= statement_timestamp())
     ORDER BY r.due_at LIMIT %(limit)s FOR UPDATE OF r SKIP LOCKED
 )
 UPDATE chargebacks_reminder r SET lease_until = clock_timestamp() + %(lease)s::interval, tries = r.tries + 1
 FROM due WHERE r.id = due.id
-RETURNING r.id"""
+RETURNING r.id"""  # noqa: S608 - a constant
 
 
 EARLIEST_DUE_REMINDER: Final = f"""
@@ -54,13 +53,7 @@ WHERE r.sent_at IS NULL AND c.state = 'OPEN' AND r.tries < {MAX_REMINDER_TRIES}"
 
 def claim_reminders(statement: str, merchant: Merchant | None) -> list[Any]:
     """Lease the mails that are due, of ``merchant`` or of all, by ``statement``; returns the ids of their rows."""
-    values = {
-        "now": clock.real_now(),
-        "lease": REMINDER_LEASE,
-        "limit": MAX_REMINDERS_PER_RUN,
-        "tries": MAX_REMINDER_TRIES,
-        "merchant": merchant.pk if merchant is not None else None,
-    }
+    values = bind_run(merchant, lease=REMINDER_LEASE, limit=MAX_REMINDERS_PER_RUN, tries=MAX_REMINDER_TRIES)
     return [ident for (ident,) in execute_sql(statement, values)]
 
 
@@ -127,8 +120,7 @@ def compose_reminder_mail(case: Chargeback, at: datetime) -> tuple[str, str]:
 
 def next_reminder_at(merchant: Merchant) -> datetime | None:
     """When this merchant's next reminder is due, by the merchant's clock."""
-    found: Any = Reminder.objects.filter(
+    waiting = Reminder.objects.filter(
         case__merchant=merchant, case__state="OPEN", sent_at=None, tries__lt=MAX_REMINDER_TRIES
     )
-    first: datetime | None = found.order_by("due_at").values_list("due_at", flat=True).first()
-    return first
+    return find_earliest(waiting, "due_at")

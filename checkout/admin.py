@@ -21,42 +21,38 @@ from gateway.backoffice.kit.list_filters import build_period_filter
 from gateway.core.document import DocumentFault
 
 OFFER_CONDITION_INPUTS: Final = (
+    CompositeInput("scoreAtLeast", gettext_lazy("risk score at least"), kind="number", unit=gettext_lazy("points")),
     CompositeInput(
-        name="scoreAtLeast", label=gettext_lazy("risk score at least"), kind="number", unit=gettext_lazy("points")
-    ),
-    CompositeInput(
-        name="scoreBelow",
-        label=gettext_lazy("risk score below"),
+        "scoreBelow",
+        gettext_lazy("risk score below"),
         kind="number",
         unit=gettext_lazy("points"),
         help=gettext_lazy("Holds, too, where nothing was scored."),
     ),
+    CompositeInput("amountAtLeast", gettext_lazy("amount at least"), help=gettext_lazy("Such as 500 or 500.00.")),
+    CompositeInput("amountBelow", gettext_lazy("amount below"), help=gettext_lazy("Such as 500 or 500.00.")),
     CompositeInput(
-        name="amountAtLeast", label=gettext_lazy("amount at least"), help=gettext_lazy("Such as 500 or 500.00.")
-    ),
-    CompositeInput(name="amountBelow", label=gettext_lazy("amount below"), help=gettext_lazy("Such as 500 or 500.00.")),
-    CompositeInput(
-        name="currencies",
-        label=gettext_lazy("currency is one of"),
+        "currencies",
+        gettext_lazy("currency is one of"),
         kind="commas",
         help=gettext_lazy("Codes such as EUR,USD, with commas."),
     ),
     CompositeInput(
-        name="countries",
-        label=gettext_lazy("country is one of"),
+        "countries",
+        gettext_lazy("country is one of"),
         kind="commas",
         help=gettext_lazy("Codes such as DE,AT, with commas; of the billing address, else of the shipping address."),
     ),
-    CompositeInput(name="notCountries", label=gettext_lazy("country is known, and none of"), kind="commas"),
+    CompositeInput("notCountries", gettext_lazy("country is known, and none of"), kind="commas"),
     CompositeInput(
-        name="customerStatus",
-        label=gettext_lazy("customer is"),
+        "customerStatus",
+        gettext_lazy("customer is"),
         kind="flags",
         choices=[("NEW", gettext_lazy("new")), ("EXISTING", gettext_lazy("known"))],
     ),
     CompositeInput(
-        name="emails",
-        label=gettext_lazy("e-mail is one of"),
+        "emails",
+        gettext_lazy("e-mail is one of"),
         kind="lines",
         help=gettext_lazy("One a line; * stands for anything, as in *@mail.example."),
     ),

@@ -6,28 +6,25 @@ Source: decisions, section 7; ruling D3; docs/decisions/0083.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any, Final
-
-from django.db.models import Min
+from typing import Final
 
 from checkout.models import Checkout
-from gateway.core import clock
 from gateway.db.statement import execute_in_batches
 from gateway.models import Merchant
+from gateway.timers.merchant_clocks import bind_run, due_sql, find_earliest
 from gateway.timers.registry import MerchantTimer, interval_sql
 
 EXPIRY_BATCH_SIZE: Final = 1_000
 """Checkouts per statement."""
 MAX_EXPIRY_BATCHES: Final = 10
 """Statements of each kind in one run, so that 167 checkouts a second are kept up with."""
-_ERASE: Final = """
+_ERASE: Final = f"""
 WITH ended AS MATERIALIZED (
     SELECT c.id FROM checkout_checkout c JOIN gateway_merchant m ON m.id = c.merchant_id
-    WHERE c.request_sealed IS NOT NULL AND c.expires_at <= %(now)s + m.clock_offset
-    AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid) ORDER BY c.expires_at LIMIT %(most)s
-    FOR UPDATE OF c SKIP LOCKED
+    WHERE c.request_sealed IS NOT NULL AND {due_sql("c.expires_at")}
+    ORDER BY c.expires_at LIMIT %(most)s FOR UPDATE OF c SKIP LOCKED
 )
-UPDATE checkout_checkout c SET request_sealed = NULL FROM ended WHERE c.id = ended.id RETURNING 1"""
+UPDATE checkout_checkout c SET request_sealed = NULL FROM ended WHERE c.id = ended.id RETURNING 1"""  # noqa: S608 - a constant
 
 UNUSED_CHECKOUT_RETENTION: Final = timedelta(days=1)
 """How long a checkout of a payment link is kept after its end when no payment was tried: whoever opens a link makes
@@ -49,7 +46,7 @@ DELETE FROM checkout_checkout c USING unused WHERE c.id = unused.id RETURNING 1"
 def erase_expired_secrets(merchant: Merchant | None = None) -> int:
     """Erase sealed values of checkouts that have ended by their merchant's clock, and delete unused ones past their
     retention. Returns how many of both."""
-    asked: dict[str, Any] = {"now": clock.real_now(), "merchant": merchant.pk if merchant is not None else None}
+    asked = bind_run(merchant)
     statements = [(_ERASE, asked)]
     for link, retention in (("NOT NULL", UNUSED_CHECKOUT_RETENTION), ("NULL", ABANDONED_CHECKOUT_RETENTION)):
         statements.append((_DELETE_UNUSED.format(link=link), asked | {"retention": retention}))
@@ -60,9 +57,7 @@ def erase_expired_secrets(merchant: Merchant | None = None) -> int:
 
 def next_checkout_expiry(merchant: Merchant) -> datetime | None:
     """When the next of the merchant's checkouts with sealed values ends."""
-    sealed = Checkout.objects.filter(merchant=merchant, request_sealed__isnull=False)
-    found: datetime | None = sealed.aggregate(next=Min("expires_at"))["next"]
-    return found
+    return find_earliest(Checkout.objects.filter(merchant=merchant, request_sealed__isnull=False), "expires_at")
 
 
 CHECKOUT_EXPIRY_TIMER: Final = MerchantTimer(

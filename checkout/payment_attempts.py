@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Final
 
-from checkout import parts, payment_links, session, stored_means
+from checkout import parts, payment_links, session
 from checkout.brand_selection import check_brand_offered
 from checkout.form_parameters import (
     SubmittedForm,
@@ -30,7 +30,7 @@ from gateway.catalogue.conditions.request_facts import STORED_CARD_FACT
 from gateway.catalogue.endpoints import CREATE_REGISTRATION_ENDPOINT
 from gateway.catalogue.parse import Catalogue, Parameters
 from gateway.connectors.means import Card, Means
-from gateway.core import clock
+from gateway.core import clock, identifiers
 from gateway.core.money import format_amount
 from gateway.core.result_codes import CONCURRENT_UPDATE_CODE
 from gateway.core.secret import Secret
@@ -154,11 +154,9 @@ def _merge_submission(
     if row.kind == Checkout.Kind.REGISTRATION:
         prepared.pop("createRegistration", None)
         return merge_form_parameters(prepared, form, facts, catalogue=_STORE, masks=masks).parameters, None
-    found = (
-        stored_means.resolve_chosen_registration(row, find_chosen_registration_id(form))
-        if find_chosen_registration_id(form) in list_offered_registration_ids(prepared)
-        else None
-    )
+    chosen, found = find_chosen_registration_id(form), None
+    if chosen in list_offered_registration_ids(prepared):
+        found = registrations.find_registration(identifiers.parse_id(chosen), row.merchant, row.channel)
     if found is not None and found.means == "card":
         facts |= {STORED_CARD_FACT, f"registration: {found.brand}"}
     merged = merge_form_parameters(prepared, form, facts, masks=masks)

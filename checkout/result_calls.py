@@ -16,7 +16,6 @@ from typing import Final
 from uuid import UUID
 
 import structlog
-from django.db.models import Min
 
 from checkout.models import CallAttempt, ResultCall
 from gateway import outbound
@@ -25,6 +24,7 @@ from gateway.core.masking import mask_text
 from gateway.db.statement import WriteStatement, execute_sql
 from gateway.models import Merchant, Payment
 from gateway.payments import shopper_return
+from gateway.timers.merchant_clocks import bind_run, due_sql, find_earliest
 
 RESULT_CALL_TIMEOUT_S: Final = 10.0
 """The time of one call, everything included."""
@@ -46,15 +46,13 @@ log = structlog.get_logger(__name__)
 
 # The clock is the merchant's; the first condition uses the index, with the largest offset of all. Merchants take
 # turns: one with many hanging pages must not delay the others' calls past the end of their checkouts.
-_CLAIM: Final = """
+_CLAIM: Final = f"""
 WITH waiting AS MATERIALIZED (
     SELECT r.payment_id, m.clock_offset, c.expires_at,
         row_number() OVER (PARTITION BY m.id ORDER BY r.due_at) AS turn
     FROM checkout_resultcall r
     JOIN checkout_checkout c ON c.id = r.checkout_id JOIN gateway_merchant m ON m.id = c.merchant_id
-    WHERE r.due_at <= %(now)s + (SELECT greatest(max(clock_offset), interval '0') FROM gateway_merchant)
-      AND r.due_at <= %(now)s + m.clock_offset AND (r.lease_until IS NULL OR r.lease_until <= statement_timestamp())
-      AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid)
+    WHERE {due_sql("r.due_at")} AND (r.lease_until IS NULL OR r.lease_until <= statement_timestamp())
 ), due AS MATERIALIZED (
     SELECT r.payment_id, w.clock_offset, w.expires_at
     FROM checkout_resultcall r JOIN waiting w ON w.payment_id = r.payment_id
@@ -66,7 +64,7 @@ SET lease_until = clock_timestamp() + %(lease)s::interval, attempts = least(r.at
     called_at = %(now)s + due.clock_offset
 FROM due WHERE r.payment_id = due.payment_id
 RETURNING r.payment_id, r.checkout_id, r.attempts, r.due_at, due.expires_at, due.clock_offset
-"""
+"""  # noqa: S608 - a constant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,17 +100,14 @@ def make_due_result_calls(merchant: Merchant | None = None) -> int:
 
 def next_result_call_at(merchant: Merchant) -> datetime | None:
     """When this merchant's next call is due, by the merchant's clock."""
-    found: datetime | None = ResultCall.objects.filter(checkout__merchant=merchant).aggregate(first=Min("due_at"))[
-        "first"
-    ]
-    return found
+    return find_earliest(ResultCall.objects.filter(checkout__merchant=merchant), "due_at")
 
 
 def claim_due_result_calls(
     now: datetime, *, limit: int = MAX_CONCURRENT_RESULT_CALLS, merchant: Merchant | None = None
 ) -> list[DueResultCall]:
     """Lease the calls due by ``now`` (real time)."""
-    values = {"now": now, "lease": _LEASE, "limit": limit, "merchant": merchant.pk if merchant else None}
+    values = bind_run(merchant, now=now, lease=_LEASE, limit=limit)
     return [
         DueResultCall(
             payment=payment,

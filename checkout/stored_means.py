@@ -1,4 +1,4 @@
-"""The shopper's stored payment means that a checkout offers, and the chosen one."""
+"""The shopper's stored payment means that a checkout offers."""
 
 from __future__ import annotations
 
@@ -11,15 +11,9 @@ from gateway.core import brands, clock, identifiers
 from gateway.core.brands import CardBrand
 from gateway.core.card_number import is_card_expired
 from gateway.models import Registration
-from gateway.payments import registrations
 
 MAX_OFFERED_REGISTRATIONS: Final = 30
 """Stored means shown on one form."""
-
-
-def resolve_chosen_registration(row: Checkout, registration: str) -> Registration:
-    """The registration of that id. Raises RequestRefusedError if it is not this channel's, or was deleted."""
-    return registrations.find_registration(identifiers.parse_id(registration), row.merchant, row.channel)
 
 
 def list_offered_registrations(row: Checkout, prepared: Mapping[str, str]) -> list[dict[str, Any]]:

@@ -19,7 +19,7 @@ from django.utils.translation import gettext_lazy as _
 from gateway.access import permissions
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class NavigationItem:
     """A line of the navigation. ``page``: the model's label, or a URL name; ``right``: the permission to see it.
     ``count``: dotted name of a function that counts the user's urgent items; shown in red next to the title."""
@@ -58,43 +58,22 @@ NAVIGATION: Final[Sequence[tuple[str | Promise, Sequence[NavigationItem]]]] = (
     (
         _("Money"),
         (
-            NavigationItem(title=_("Payments"), icon="payments", page="gateway.Payment", right="gateway.view_payment"),
+            NavigationItem(_("Payments"), "payments", "gateway.Payment", "gateway.view_payment"),
+            NavigationItem(_("Approval rate"), "trending_up", "approval_rates", "gateway.view_payment"),
             NavigationItem(
-                title=_("Approval rate"),
-                icon="trending_up",
-                page="approval_rates",
-                right="gateway.view_payment",
-            ),
-            NavigationItem(
-                title=_("Approvals"),
-                icon="how_to_reg",
-                page="gateway.Approval",
-                right="gateway.view_approval",
+                _("Approvals"),
+                "how_to_reg",
+                "gateway.Approval",
+                "gateway.view_approval",
                 count="gateway.backoffice.follow_ups.approval_pages.count_waiting_approvals",
             ),
+            NavigationItem(_("Exports"), "download", "gateway.BackgroundWork", "gateway.export_payment"),
+            NavigationItem(_("Checkouts"), "shopping_cart", "checkout.Checkout", "checkout.view_checkout"),
+            NavigationItem(_("Payment links"), "link", "checkout.PaymentLink", "checkout.view_paymentlink"),
+            NavigationItem(_("Registrations"), "credit_card", "gateway.Registration", "gateway.view_registration"),
+            NavigationItem(_("Schedules"), "event_repeat", "scheduling.Job", "scheduling.view_job"),
             NavigationItem(
-                title=_("Exports"), icon="download", page="gateway.BackgroundWork", right="gateway.export_payment"
-            ),
-            NavigationItem(
-                title=_("Checkouts"), icon="shopping_cart", page="checkout.Checkout", right="checkout.view_checkout"
-            ),
-            NavigationItem(
-                title=_("Payment links"), icon="link", page="checkout.PaymentLink", right="checkout.view_paymentlink"
-            ),
-            NavigationItem(
-                title=_("Registrations"),
-                icon="credit_card",
-                page="gateway.Registration",
-                right="gateway.view_registration",
-            ),
-            NavigationItem(
-                title=_("Schedules"), icon="event_repeat", page="scheduling.Job", right="scheduling.view_job"
-            ),
-            NavigationItem(
-                title=_("Authentications"),
-                icon="verified_user",
-                page="gateway.Authentication",
-                right="gateway.view_authentication",
+                _("Authentications"), "verified_user", "gateway.Authentication", "gateway.view_authentication"
             ),
         ),
     ),
@@ -102,81 +81,51 @@ NAVIGATION: Final[Sequence[tuple[str | Promise, Sequence[NavigationItem]]]] = (
         _("Books"),
         (
             NavigationItem(
-                title=_("Month end"),
-                icon="event_available",
-                page="reporting.MonthClosing",
-                right="reporting.view_monthclosing",
+                _("Month end"),
+                "event_available",
+                "reporting.MonthClosing",
+                "reporting.view_monthclosing",
                 count="reporting.admin.month_end.count_waiting_months",
             ),
+            NavigationItem(_("Payouts"), "account_balance_wallet", "reporting.Settlement", "reporting.view_settlement"),
             NavigationItem(
-                title=_("Payouts"),
-                icon="account_balance_wallet",
-                page="reporting.Settlement",
-                right="reporting.view_settlement",
+                _("Settlement files"), "upload_file", "reporting.SettlementFile", "reporting.view_settlementfile"
             ),
             NavigationItem(
-                title=_("Settlement files"),
-                icon="upload_file",
-                page="reporting.SettlementFile",
-                right="reporting.view_settlementfile",
-            ),
-            NavigationItem(
-                title=_("Exceptions"),
-                icon="rule_folder",
-                page="reporting.SettlementRecord",
-                right="reporting.view_settlementrecord",
+                _("Exceptions"),
+                "rule_folder",
+                "reporting.SettlementRecord",
+                "reporting.view_settlementrecord",
                 count="reporting.admin.exception_queue.count_open_exceptions",
             ),
             NavigationItem(
-                title=_("Reconciliation files"),
-                icon="table_view",
-                page="reporting.ReconciliationFile",
-                right="reporting.view_reconciliationfile",
+                _("Reconciliation files"),
+                "table_view",
+                "reporting.ReconciliationFile",
+                "reporting.view_reconciliationfile",
+            ),
+            NavigationItem(_("Bank orders"), "account_balance", "gateway.BankOrder", "gateway.view_bankorder"),
+            NavigationItem(_("Mandates"), "signature", "gateway.SepaMandate", "gateway.view_sepamandate"),
+            NavigationItem(_("Bank files"), "upload_file", "gateway.BankFile", "gateway.view_bankfile"),
+            NavigationItem(_("Bank messages"), "mark_email_read", "gateway.BankMessage", "gateway.view_bankmessage"),
+            NavigationItem(
+                _("Account updater"), "update", "gateway.AccountUpdateFile", "gateway.view_accountupdatefile"
+            ),
+            NavigationItem(_("Capture batches"), "inventory", "gateway.CaptureBatch", "gateway.view_capturebatch"),
+            NavigationItem(
+                _("Captures by batch"), "pending_actions", "gateway.BatchedCapture", "gateway.view_batchedcapture"
             ),
             NavigationItem(
-                title=_("Bank orders"), icon="account_balance", page="gateway.BankOrder", right="gateway.view_bankorder"
+                _("Released authorizations"),
+                "lock_open",
+                "gateway.AuthorizationRelease",
+                "gateway.view_authorizationrelease",
             ),
             NavigationItem(
-                title=_("Mandates"), icon="signature", page="gateway.SepaMandate", right="gateway.view_sepamandate"
-            ),
-            NavigationItem(
-                title=_("Bank files"), icon="upload_file", page="gateway.BankFile", right="gateway.view_bankfile"
-            ),
-            NavigationItem(
-                title=_("Bank messages"),
-                icon="mark_email_read",
-                page="gateway.BankMessage",
-                right="gateway.view_bankmessage",
-            ),
-            NavigationItem(
-                title=_("Account updater"),
-                icon="update",
-                page="gateway.AccountUpdateFile",
-                right="gateway.view_accountupdatefile",
-            ),
-            NavigationItem(
-                title=_("Capture batches"),
-                icon="inventory",
-                page="gateway.CaptureBatch",
-                right="gateway.view_capturebatch",
-            ),
-            NavigationItem(
-                title=_("Captures by batch"),
-                icon="pending_actions",
-                page="gateway.BatchedCapture",
-                right="gateway.view_batchedcapture",
-            ),
-            NavigationItem(
-                title=_("Released authorizations"),
-                icon="lock_open",
-                page="gateway.AuthorizationRelease",
-                right="gateway.view_authorizationrelease",
-            ),
-            NavigationItem(
-                title=_("Disputes"),
-                icon="gavel",
-                page="chargebacks.Chargeback",
-                right="chargebacks.view_chargeback",
+                _("Disputes"),
+                "gavel",
+                "chargebacks.Chargeback",
+                "chargebacks.view_chargeback",
                 count="chargebacks.admin.disputes.count_urgent_disputes",
             ),
         ),
@@ -184,144 +133,87 @@ NAVIGATION: Final[Sequence[tuple[str | Promise, Sequence[NavigationItem]]]] = (
     (
         _("Requests and events"),
         (
+            NavigationItem(_("Request log"), "receipt_long", "gateway.RequestLog", "gateway.view_requestlog"),
+            NavigationItem(_("Webhooks"), "webhook", "gateway.WebhookEndpoint", "gateway.view_webhookendpoint"),
+            NavigationItem(_("Deliveries"), "outgoing_mail", "gateway.WebhookDelivery", "gateway.view_webhookdelivery"),
+            NavigationItem(_("Notifications"), "notifications", "gateway.Notification", "gateway.view_notification"),
             NavigationItem(
-                title=_("Request log"), icon="receipt_long", page="gateway.RequestLog", right="gateway.view_requestlog"
-            ),
-            NavigationItem(
-                title=_("Webhooks"),
-                icon="webhook",
-                page="gateway.WebhookEndpoint",
-                right="gateway.view_webhookendpoint",
-            ),
-            NavigationItem(
-                title=_("Deliveries"),
-                icon="outgoing_mail",
-                page="gateway.WebhookDelivery",
-                right="gateway.view_webhookdelivery",
-            ),
-            NavigationItem(
-                title=_("Notifications"),
-                icon="notifications",
-                page="gateway.Notification",
-                right="gateway.view_notification",
-            ),
-            NavigationItem(
-                title=_("Processors' events"),
-                icon="call_received",
-                page="gateway.ProcessorEvent",
-                right="gateway.view_processorevent",
+                _("Processors' events"), "call_received", "gateway.ProcessorEvent", "gateway.view_processorevent"
             ),
         ),
     ),
     (
         _("Account data"),
         (
+            NavigationItem(_("Merchants"), "storefront", "gateway.Merchant", "gateway.view_merchant"),
+            NavigationItem(_("Channels"), "hub", "gateway.Channel", "gateway.view_channel"),
+            NavigationItem(_("Access tokens"), "key", "gateway.AccessToken", "gateway.view_accesstoken"),
             NavigationItem(
-                title=_("Merchants"), icon="storefront", page="gateway.Merchant", right="gateway.view_merchant"
-            ),
-            NavigationItem(title=_("Channels"), icon="hub", page="gateway.Channel", right="gateway.view_channel"),
-            NavigationItem(
-                title=_("Access tokens"), icon="key", page="gateway.AccessToken", right="gateway.view_accesstoken"
-            ),
-            NavigationItem(
-                title=_("3-D Secure"),
-                icon="lock_person",
-                page="gateway.ThreeDSecureConfiguration",
-                right="gateway.view_threedsecureconfiguration",
+                _("3-D Secure"),
+                "lock_person",
+                "gateway.ThreeDSecureConfiguration",
+                "gateway.view_threedsecureconfiguration",
             ),
             NavigationItem(
-                title=_("Acquirer accounts"),
-                icon="account_balance",
-                page="gateway.AcquirerAccount",
-                right="gateway.view_acquireraccount",
+                _("Acquirer accounts"), "account_balance", "gateway.AcquirerAccount", "gateway.view_acquireraccount"
             ),
+            NavigationItem(_("Acquirer costs"), "price_change", "gateway.AcquirerCost", "gateway.view_acquirercost"),
+            NavigationItem(_("Routing rules"), "alt_route", "gateway.RoutingRule", "gateway.view_routingrule"),
+            NavigationItem(_("Live board"), "browse_activity", "live_board", "gateway.view_acquireraccount"),
             NavigationItem(
-                title=_("Acquirer costs"),
-                icon="price_change",
-                page="gateway.AcquirerCost",
-                right="gateway.view_acquirercost",
+                _("Acquirers' health"),
+                "monitor_heart",
+                "gateway_acquireraccount_health",
+                "gateway.view_acquireraccount",
             ),
-            NavigationItem(
-                title=_("Routing rules"), icon="alt_route", page="gateway.RoutingRule", right="gateway.view_routingrule"
-            ),
-            NavigationItem(
-                title=_("Live board"), icon="browse_activity", page="live_board", right="gateway.view_acquireraccount"
-            ),
-            NavigationItem(
-                title=_("Acquirers' health"),
-                icon="monitor_heart",
-                page="gateway_acquireraccount_health",
-                right="gateway.view_acquireraccount",
-            ),
-            NavigationItem(
-                title=_("Wallet keys"), icon="wallet", page="gateway.WalletKey", right="gateway.view_walletkey"
-            ),
-            NavigationItem(
-                title=_("Offer rules"), icon="tune", page="checkout.OfferRule", right="checkout.view_offerrule"
-            ),
-            NavigationItem(
-                title=_("Payment page"),
-                icon="palette",
-                page="checkout.PaymentPageStyle",
-                right="checkout.view_paymentpagestyle",
-            ),
+            NavigationItem(_("Wallet keys"), "wallet", "gateway.WalletKey", "gateway.view_walletkey"),
+            NavigationItem(_("Offer rules"), "tune", "checkout.OfferRule", "checkout.view_offerrule"),
+            NavigationItem(_("Payment page"), "palette", "checkout.PaymentPageStyle", "checkout.view_paymentpagestyle"),
         ),
     ),
     (
         _("Risk"),
         (
-            NavigationItem(title=_("Rule sets"), icon="rule", page="gateway.RiskSet", right="gateway.view_riskset"),
-            NavigationItem(title=_("Trials"), icon="science", page="gateway.RiskTrial", right="gateway.view_risktrial"),
+            NavigationItem(_("Rule sets"), "rule", "gateway.RiskSet", "gateway.view_riskset"),
+            NavigationItem(_("Trials"), "science", "gateway.RiskTrial", "gateway.view_risktrial"),
             NavigationItem(
-                title=_("Risk observations"),
-                icon="query_stats",
-                page="gateway.RiskObservation",
-                right="gateway.view_riskobservation",
+                _("Risk observations"), "query_stats", "gateway.RiskObservation", "gateway.view_riskobservation"
             ),
-            NavigationItem(
-                title=_("Lists"), icon="playlist_add_check", page="gateway.RiskList", right="gateway.view_risklist"
-            ),
+            NavigationItem(_("Lists"), "playlist_add_check", "gateway.RiskList", "gateway.view_risklist"),
         ),
     ),
     (
         _("People"),
         (
-            NavigationItem(title=_("Users and rights"), icon="group", page="auth.User", right="auth.view_user"),
+            NavigationItem(_("Users and rights"), "group", "auth.User", "auth.view_user"),
             NavigationItem(
-                title=_("Shoppers' data"),
-                icon="person_off",
-                page="gateway.ErasureRequest",
-                right="gateway.view_erasurerequest",
+                _("Shoppers' data"),
+                "person_off",
+                "gateway.ErasureRequest",
+                "gateway.view_erasurerequest",
                 count="gateway.backoffice.personal_data.erasure_request_pages.count_waiting_erasures",
             ),
-            NavigationItem(title=_("Sign-ins"), icon="login", page="gateway.SignIn", right="gateway.view_signin"),
-            NavigationItem(
-                title=_("Audit trail"), icon="history", page="gateway.AuditEntry", right="gateway.view_auditentry"
-            ),
+            NavigationItem(_("Sign-ins"), "login", "gateway.SignIn", "gateway.view_signin"),
+            NavigationItem(_("Audit trail"), "history", "gateway.AuditEntry", "gateway.view_auditentry"),
         ),
     ),
     (
         _("Installation"),
         (
+            NavigationItem(_("Divisions"), "account_tree", "gateway.Division", "gateway.view_division"),
+            NavigationItem(_("PSP"), "domain", "gateway.Psp", "gateway.view_psp"),
             NavigationItem(
-                title=_("Divisions"), icon="account_tree", page="gateway.Division", right="gateway.view_division"
-            ),
-            NavigationItem(title=_("PSP"), icon="domain", page="gateway.Psp", right="gateway.view_psp"),
-            NavigationItem(
-                title=_("Payment page security"),
-                icon="gpp_good",
-                page="payment_page_security",
-                right="checkout.view_pagesnapshot",
+                _("Payment page security"),
+                "gpp_good",
+                "payment_page_security",
+                "checkout.view_pagesnapshot",
                 count="checkout.page_security.count_unreviewed_changes",
             ),
-            NavigationItem(title=_("Vault keys"), icon="encrypted", page="vault_keys", right="gateway.view_vault"),
-            NavigationItem(title=_("Throttle"), icon="speed", page="throttle", right="gateway.view_throttlewindow"),
-            NavigationItem(title=_("Test clock"), icon="schedule", page="test_clock", right="gateway.move_clock"),
+            NavigationItem(_("Vault keys"), "encrypted", "vault_keys", "gateway.view_vault"),
+            NavigationItem(_("Throttle"), "speed", "throttle", "gateway.view_throttlewindow"),
+            NavigationItem(_("Test clock"), "schedule", "test_clock", "gateway.move_clock"),
             NavigationItem(
-                title=_("Ticks"),
-                icon="timer",
-                page="django_celery_beat.PeriodicTask",
-                right="django_celery_beat.view_periodictask",
+                _("Ticks"), "timer", "django_celery_beat.PeriodicTask", "django_celery_beat.view_periodictask"
             ),
         ),
     ),

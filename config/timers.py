@@ -10,9 +10,13 @@ from checkout import timers as checkout
 from gateway.access import rate_limits, signin, tokens, unused_accounts
 from gateway.background import queue
 from gateway.backoffice.access import audit_seals, audit_work
+from gateway.backoffice.entities import exemption_trial
 from gateway.backoffice.follow_ups import approval_notice, approvals, bulk_follow_ups
 from gateway.backoffice.payments import payment_export
 from gateway.backoffice.personal_data import erasure_requests
+from gateway.backoffice.risk import rule_trials
+from gateway.backoffice.routing import dry_run
+from gateway.backoffice.schedules import retry_trial
 from gateway.connectors.iso8583 import timers as iso8583
 from gateway.connectors.sepa import timers as sepa
 from gateway.connectors.simulator import orders
@@ -87,7 +91,7 @@ TIMERS: Final[tuple[registry.Timer, ...]] = (
     queue.TIMER,
     self_test.TIMER,
 )
-BACKGROUND_WORK_KINDS: Final = (
+BACKGROUND_WORK_KINDS: Final[tuple[queue.WorkKind, ...]] = (
     payment_export.PAYMENT_EXPORT,
     bulk_follow_ups.BULK_CHECK,
     bulk_follow_ups.BULK_SEND,
@@ -95,14 +99,19 @@ BACKGROUND_WORK_KINDS: Final = (
     packet_job.PACKET_JOB_KIND,
     audit_work.AUDIT_CHECK,
     audit_work.AUDIT_EXPORT,
+    rule_trials.RISK_TRIAL,
+    dry_run.ROUTING_DRY_RUN,
+    exemption_trial.EXEMPTION_TRIAL,
+    retry_trial.RETRY_TRIAL,
     month_package.MONTH_PACKAGE,
     bulk_closing.MONTHS_CLOSING,
     period_files.PERIOD_FILE,
 )
-"""Kinds of background work: importing their modules registers them with gateway.background.queue."""
 
 
 def register_timers_and_work() -> None:
     """Register all timers (for beat and the test environment's clock) and all kinds of background work."""
     for timer in TIMERS:
         registry.register_timer(timer)
+    for kind in BACKGROUND_WORK_KINDS:
+        queue.register_work_kind(kind)

@@ -17,7 +17,7 @@ from gateway.access.permissions import AccessScope
 from gateway.backoffice.kit import charts
 from gateway.backoffice.kit.formatting import format_money, format_number
 from gateway.backoffice.operations import dashboard
-from gateway.backoffice.operations.dashboard import Figure, Panel, PanelSource
+from gateway.backoffice.operations.dashboard import Figure, Panel
 from gateway.core import clock
 
 MAX_PANEL_DISPUTES: Final = 10_000
@@ -27,13 +27,8 @@ DEADLINE_BUCKET_DAYS: Final = (1, 3, 7, 14)
 open."""
 
 
-def draw_dispute_panel(scope: AccessScope) -> Panel | None:
-    """The panel of disputes, cached for the scope."""
-    panel: Panel | None = dashboard.cache_for_scope("disputes", scope, lambda: _build_dispute_panel(scope))
-    return panel
-
-
-def _build_dispute_panel(scope: AccessScope) -> Panel:
+def build_dispute_panel(scope: AccessScope) -> Panel:
+    """The panel of open disputes."""
     disputes = reverse("admin:chargebacks_chargeback_changelist")
     rows = Chargeback.objects.filter(scope.where(), state=DisputeState.OPEN).order_by("due_at", "id")
     now = clock.real_now()
@@ -103,6 +98,4 @@ def _describe_most_urgent(first: tuple[Any, ...], many: int) -> tuple[str, str, 
     return one if many == 1 else several, f"{format_money(amount, currency)}, {describe_days_left(days)}", address
 
 
-DISPUTE_PANEL: Final = dashboard.register_panel(
-    PanelSource(name="disputes", right="chargebacks.view_chargeback", draw=draw_dispute_panel)
-)
+dashboard.register_panel("disputes", "chargebacks.view_chargeback", build_dispute_panel)

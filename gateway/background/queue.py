@@ -98,10 +98,9 @@ _KINDS: Final[dict[str, WorkKind]] = {}
 WORK_KINDS: Final[Mapping[str, WorkKind]] = MappingProxyType(_KINDS)
 
 
-def register_work_kind(kind: WorkKind) -> WorkKind:
-    """Register ``kind``; the module that does the work calls this when it is loaded."""
+def register_work_kind(kind: WorkKind) -> None:
+    """Register ``kind``; config does so when it is loaded."""
     _KINDS[kind.name] = kind
-    return kind
 
 
 # --- requests -----------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
 from types import MappingProxyType
@@ -23,7 +23,7 @@ from gateway.core.money import Money
 from gateway.core.secret import Secret
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ConnectorSetting:
     """One setting that a connector needs for a merchant's account, besides the merchant's id at the processor.
 
@@ -37,6 +37,7 @@ class ConnectorSetting:
     about: str
     pattern: str
     allowed: str
+    _: KW_ONLY
     default: str = ""
     required: bool = False
     secret: bool = False

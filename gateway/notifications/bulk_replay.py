@@ -83,6 +83,6 @@ def replay_slice(row: BackgroundWork, _folder: AttemptFolder, alive: Callable[[]
     )
 
 
-REPLAY_JOB_KIND: Final = queue.register_work_kind(
-    queue.WorkKind(name="webhook replay", about="webhooks sent once more", right=REPLAY_PERMISSION, step=replay_slice)
+REPLAY_JOB_KIND: Final = queue.WorkKind(
+    name="webhook replay", about="webhooks sent once more", right=REPLAY_PERMISSION, step=replay_slice
 )

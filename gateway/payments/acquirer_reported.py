@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime
 from decimal import Decimal
 from uuid import UUID
 
@@ -49,7 +48,6 @@ def record_acquirer_reported_follow_up(
     *,
     origin: str,
     reason: str = "",
-    at: datetime | None = None,
     dispute: ReportedDispute | None = None,
     look: ChainInspector | None = None,
     extra_writes: ExtraWrites | None = None,
@@ -57,13 +55,13 @@ def record_acquirer_reported_follow_up(
     """Record a follow-up of type ``kind`` (CB, CR, RF, RV, CP) on ``target`` and return its payment, APPROVED by
     ``reply``.
 
-    ``origin``: where it comes from, for the request log. ``reason``: the chargeback's result code. ``at``: the
-    merchant's clock. ``dispute``: what a processor said of it, for the chargeback's case. ``look``: called with the
-    chain before each decision, and may raise; a chain that changed is read and passed again. ``extra_writes``: adds
-    rows of the caller to the same statement. Raises RequestRefusedError with the code of the operation table, and
+    ``origin``: where it comes from, for the request log. ``reason``: the chargeback's result code. ``dispute``:
+    what a processor said of it, for the chargeback's case. ``look``: called with the chain before each decision, and
+    may raise; a chain that changed is read and passed again. ``extra_writes``: adds rows of the caller to the same
+    statement. Raises RequestRefusedError with the code of the operation table, and
     InvalidParametersError; then nothing was written.
     """
-    now = at or clock.merchant_now(merchant)
+    now = clock.merchant_now(merchant)
     pairs = [("paymentType", kind), ("amount", format_amount(amount)), ("currency", currency)]
     if reason:
         pairs.append(("chargebackResultCode", reason))

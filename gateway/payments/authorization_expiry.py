@@ -14,7 +14,6 @@ from typing import Final
 from uuid import UUID
 
 import structlog
-from django.db.models import Min
 
 from gateway.core import clock
 from gateway.db.statement import execute_sql
@@ -23,6 +22,7 @@ from gateway.payments import store
 from gateway.payments.chain_amounts import Chain, has_open_reversal
 from gateway.payments.follow_ups import load_chain_members
 from gateway.payments.operation_table import RELEASED_BY_REVERSAL
+from gateway.timers.merchant_clocks import bind_run, due_sql, find_earliest
 from gateway.timers.registry import MerchantTimer
 
 MAX_EXPIRIES_PER_TICK: Final = 200
@@ -36,22 +36,19 @@ every approved authorization is cleared or reversed, or the schemes charge for i
 log = structlog.get_logger(__name__)
 
 # Ends are in the merchant's clock; the first condition uses the index, with the clock that is furthest ahead.
-_DUE: Final = """
+_DUE: Final = f"""
 SELECT e.id, e."authorization", m.clock_offset
 FROM gateway_authorizationexpiry e JOIN gateway_merchant m ON m.id = e.merchant_id
-WHERE e.due_at <= %(now)s + (SELECT greatest(max(clock_offset), interval '0') FROM gateway_merchant)
-  AND e.due_at <= %(now)s + m.clock_offset AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid)
-ORDER BY e.due_at LIMIT %(limit)s
-"""
+WHERE {due_sql("e.due_at")} ORDER BY e.due_at LIMIT %(limit)s
+"""  # noqa: S608 - a constant
 
 
 def expire_authorizations(merchant: Merchant | None = None) -> int:
     """End what is due, of one merchant or all; returns how many rows were dealt with. Nothing is locked: each ends by
     compare-and-set, and a second worker finds it ended."""
     now = clock.real_now()
-    values = {"now": now, "merchant": merchant.pk if merchant is not None else None, "limit": MAX_EXPIRIES_PER_TICK}
     ended = 0
-    for row, authorization, offset in execute_sql(_DUE, values):
+    for row, authorization, offset in execute_sql(_DUE, bind_run(merchant, now=now, limit=MAX_EXPIRIES_PER_TICK)):
         try:
             ended += _expire_authorization(row, authorization, now + offset)
         except Exception:  # one authorization must not keep the others waiting
@@ -108,9 +105,7 @@ def _postpone(row: int, at: datetime) -> None:
 
 def find_next_expiry(merchant: Merchant) -> datetime | None:
     """When the next authorization of this merchant ends, by its clock; None without any."""
-    rows = AuthorizationExpiry.objects.filter(merchant=merchant)
-    found: datetime | None = rows.aggregate(first=Min("due_at"))["first"]
-    return found
+    return find_earliest(AuthorizationExpiry.objects.filter(merchant=merchant), "due_at")
 
 
 TIMER: Final = MerchantTimer(

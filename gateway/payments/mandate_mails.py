@@ -27,6 +27,7 @@ from gateway.core.local_amounts import format_local_amount
 from gateway.core.mail_address import parse_mail_address
 from gateway.db.statement import execute_sql
 from gateway.models import BankOrder, MandateMail, Merchant, Payment, Registration, SepaMandate, Status
+from gateway.timers.merchant_clocks import bind_run, due_sql, find_earliest
 from gateway.timers.registry import MerchantTimer
 
 SEPA_DEBIT_BRAND: Final = "DIRECTDEBIT_SEPA"
@@ -41,20 +42,18 @@ _NAME_CHARS: Final = 120
 
 log = structlog.get_logger(__name__)
 
-_CLAIM: Final = """
+_CLAIM: Final = f"""
 WITH due AS MATERIALIZED (
     SELECT r.payment_id FROM gateway_mandatemail r JOIN gateway_merchant m ON m.id = r.merchant_id
-    WHERE r.state = 'DUE'
-        AND r.due_at <= %(now)s + (SELECT greatest(max(clock_offset), interval '0') FROM gateway_merchant)
-        AND r.due_at <= %(now)s + m.clock_offset AND (r.lease_until IS NULL OR r.lease_until <= statement_timestamp())
-        AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid)
+    WHERE r.state = 'DUE' AND {due_sql("r.due_at")}
+        AND (r.lease_until IS NULL OR r.lease_until <= statement_timestamp())
     ORDER BY r.due_at, r.payment_id LIMIT %(limit)s FOR UPDATE OF r SKIP LOCKED
 )
 UPDATE gateway_mandatemail r SET
     lease_until = clock_timestamp() + least(interval '2 minutes' * power(2, r.tries), interval '6 hours'),
     tries = r.tries + 1
 FROM due WHERE r.payment_id = due.payment_id
-RETURNING r.payment_id"""
+RETURNING r.payment_id"""  # noqa: S608 - a constant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,21 +103,15 @@ def resolve_mandate_id(payment: Payment) -> str:
 
 def send_due_mandate_mails(merchant: Merchant | None = None) -> int:
     """Send the mails that are due, for one merchant or all; returns how many were sent or given up."""
-    values = {
-        "now": clock.real_now(),
-        "limit": MANDATE_MAIL_BATCH_SIZE,
-        "merchant": merchant.pk if merchant is not None else None,
-    }
-    due = sorted(ident for (ident,) in execute_sql(_CLAIM, values))
+    claimed = execute_sql(_CLAIM, bind_run(merchant, limit=MANDATE_MAIL_BATCH_SIZE))
+    due = sorted(ident for (ident,) in claimed)
     rows = MandateMail.objects.select_related("payment__merchant", "payment__channel").in_bulk(due)
     return sum(_send_mandate_mail(rows[ident]) for ident in due)
 
 
 def find_next_mandate_mail(merchant: Merchant) -> datetime | None:
     """When this merchant's next mail is due, by the merchant's clock."""
-    rows = MandateMail.objects.filter(merchant=merchant, state=MandateMail.State.DUE)
-    found: datetime | None = rows.order_by("due_at").values_list("due_at", flat=True).first()
-    return found
+    return find_earliest(MandateMail.objects.filter(merchant=merchant, state=MandateMail.State.DUE), "due_at")
 
 
 TIMER: Final = MerchantTimer(

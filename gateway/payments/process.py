@@ -245,31 +245,12 @@ def build_payment(request: PaymentRequest, chosen_route: Route, refusals: tuple[
     parameters, means = request.parameters, request.means
     email = parameters.get("customer.email")
     sealed = fingerprint = last4_key = None
-    answer: dict[str, object] = {}
     if means is not None:
         vault = current_vault()
         fingerprint = vault.fingerprint(means.account)
         last4_key = search_keys.build_last4_key(request.merchant.id, means.account)
         if not refusals:
             sealed = vault.seal(means.account, request.payment)
-        stored = request.registration is not None or request.wallet_token is not None
-        answer |= deep_merge(render_means_facts(means, stored=stored), request.stored)
-    if request.wallet_token is not None and (eci := parameters.get("threeDSecure.eci")):
-        # The token's contents are not in the echo; captures and reversals repeat its indicator.
-        answer = merge_shown_facts(answer, {"threeDSecure": {"eci": eci}})
-    if request.detected:
-        answer["brandResult"] = request.brand
-    agreement_references = _get_agreement_references(request)
-    answer |= PrivateFacts(
-        agreement_references=agreement_references,
-        renews_card=request.renews_card,
-        whole_amount_only=request.payment_type in ("DB", "PA")
-        and (
-            risk_screening.refuses_partial_approvals(request.channel)
-            or (request.collection is not None and not request.collection.takes_part)
-        ),
-        **held_parts.list_collection_facts(request.collection),
-    ).as_json()
     # A registration charges nothing: the descriptor is that of the payments made with it later.
     channel_default = request.channel.descriptor if request.payment_type != REGISTRATION_PAYMENT_TYPE else None
     displayed_default = resolve_default_descriptor(request.channel, request.merchant)
@@ -294,7 +275,7 @@ def build_payment(request: PaymentRequest, chosen_route: Route, refusals: tuple[
         merchant_invoice_id=parameters.get("merchantInvoiceId") or "",
         merchant_memo=parameters.get("merchantMemo") or "",
         request=echo,
-        answer=answer | default,
+        answer=_build_answer(request) | default,
         means=means.kind if means is not None else "",
         means_sealed=sealed,
         means_fingerprint=fingerprint,
@@ -313,6 +294,30 @@ def build_payment(request: PaymentRequest, chosen_route: Route, refusals: tuple[
     )
     payment.refusals = refusals
     return payment
+
+
+def _build_answer(request: PaymentRequest) -> dict[str, object]:
+    """``Payment.answer`` of a first payment: what responses show of its means, and what it keeps for itself."""
+    answer: dict[str, object] = {}
+    if request.means is not None:
+        stored = request.registration is not None or request.wallet_token is not None
+        answer |= deep_merge(render_means_facts(request.means, stored=stored), request.stored)
+    if request.wallet_token is not None and (eci := request.parameters.get("threeDSecure.eci")):
+        # The token's contents are not in the echo; captures and reversals repeat its indicator.
+        answer = merge_shown_facts(answer, {"threeDSecure": {"eci": eci}})
+    if request.detected:
+        answer["brandResult"] = request.brand
+    kept = PrivateFacts(
+        agreement_references=_get_agreement_references(request),
+        renews_card=request.renews_card,
+        whole_amount_only=request.payment_type in ("DB", "PA")
+        and (
+            risk_screening.refuses_partial_approvals(request.channel)
+            or (request.collection is not None and not request.collection.takes_part)
+        ),
+        **held_parts.list_collection_facts(request.collection),
+    )
+    return answer | kept.as_json()
 
 
 def _list_names(request: PaymentRequest) -> list[str]:

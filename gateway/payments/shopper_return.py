@@ -18,7 +18,6 @@ from uuid import UUID
 
 import structlog
 from django.conf import settings
-from django.db.models import Min
 from django.utils.encoding import iri_to_uri
 
 from gateway.connectors.accounts import load_connector_account
@@ -47,6 +46,7 @@ from gateway.threeds.outcome import (
     AuthenticationPending,
     AuthenticationRejected,
 )
+from gateway.timers.merchant_clocks import bind_run, due_sql, find_earliest
 from gateway.timers.registry import MerchantTimer
 from gateway.vault.sealing import VaultError, current_vault
 
@@ -61,18 +61,16 @@ log = structlog.get_logger(__name__)
 
 # Deadlines are in the merchant's clock, so each row is compared with its merchant's time; the first condition uses the
 # index, with the merchant clock that is furthest ahead.
-_CLAIM: Final = """
+_CLAIM: Final = f"""
 WITH due AS MATERIALIZED (
     SELECT s.payment_id FROM gateway_suspension s
     JOIN gateway_payment p ON p.id = s.payment_id JOIN gateway_merchant m ON m.id = p.merchant_id
-    WHERE s.deadline <= %(now)s + (SELECT greatest(max(clock_offset), interval '0') FROM gateway_merchant)
-      AND s.deadline <= %(now)s + m.clock_offset AND (s.lease_until IS NULL OR s.lease_until <= statement_timestamp())
-      AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid)
+    WHERE {due_sql("s.deadline")} AND (s.lease_until IS NULL OR s.lease_until <= statement_timestamp())
     ORDER BY s.deadline LIMIT %(limit)s FOR UPDATE OF s SKIP LOCKED
 )
 UPDATE gateway_suspension s SET lease_until = clock_timestamp() + %(lease)s::interval
 FROM due WHERE s.payment_id = due.payment_id RETURNING s.payment_id
-"""
+"""  # noqa: S608 - a constant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,9 +234,7 @@ def complete_shopper_return(payment: Payment, trace: RequestTrace | None) -> Pay
 
 def find_next_suspension_deadline(merchant: Merchant) -> datetime | None:
     """The earliest deadline of this merchant's suspended payments, by the merchant's clock; None without any."""
-    waiting = Suspension.objects.filter(payment__merchant=merchant)
-    found: datetime | None = waiting.aggregate(first=Min("deadline"))["first"]
-    return found
+    return find_earliest(Suspension.objects.filter(payment__merchant=merchant), "deadline")
 
 
 def expire_due_suspensions(
@@ -258,8 +254,7 @@ def expire_due_suspensions(
 def claim_due_suspensions(limit: int, now: datetime, merchant: Merchant | None = None) -> list[Payment]:
     """Claim suspended payments whose deadline has passed at ``now`` (real time), by a lease."""
     lease = timedelta(seconds=2 * settings.GATEWAY_ACQUIRER_TIMEOUT_S) + store.ANSWER_GRACE
-    values = {"now": now, "limit": limit, "lease": lease, "merchant": merchant.pk if merchant is not None else None}
-    claimed: list[UUID] = [row[0] for row in execute_sql(_CLAIM, values)]
+    claimed = [row[0] for row in execute_sql(_CLAIM, bind_run(merchant, now=now, limit=limit, lease=lease))]
     if not claimed:
         return []
     waiting = Payment.objects.filter(pk__in=claimed, status=Status.PENDING)
@@ -274,7 +269,8 @@ def _expire_payment(payment: Payment, asking: AskingTime) -> bool:
         row = authentications.find_authentication_of_payment(payment.id)
         if row is None:
             return decline_unauthenticated_payment(payment, NOT_AUTHENTICATED_CODE, None).status == Status.DECLINED
-        if row.step == AuthenticationStep.DECOUPLED and _is_in_future(row.deadline, payment):
+        now = clock.merchant_now(payment.merchant)
+        if row.step == AuthenticationStep.DECOUPLED and row.deadline is not None and row.deadline > now:
             # A worker died between the longer time of the authentication and the payment's.
             Suspension.objects.filter(pk=payment.pk).update(deadline=row.deadline, lease_until=None)
             return False
@@ -283,10 +279,6 @@ def _expire_payment(payment: Payment, asking: AskingTime) -> bool:
             return False  # due again when its lease runs out, so that others are claimed before it
         return apply_authentication_outcome(payment, outcome, None).status != Status.PENDING
     return _void_abandoned_order(payment, SHOPPER_TIMEOUT_CODE, None).status != Status.PENDING
-
-
-def _is_in_future(deadline: datetime | None, payment: Payment) -> bool:
-    return deadline is not None and deadline > clock.merchant_now(payment.merchant)
 
 
 def withdraw_payment(payment: Payment, trace: RequestTrace | None) -> Payment:

@@ -7,8 +7,9 @@ them reaches a response. The shown ones are read by gateway.payments.rendering. 
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
 from django.db.models import DecimalField
@@ -19,23 +20,12 @@ from gateway.models import Payment
 from gateway.payments.nested_values import deep_merge
 
 _FACTS: Final = "facts"
-_AGREEMENT_REFERENCES: Final = "agreed"
-_APPROVAL_POLICY: Final = "riskAfter"
-_NETWORK_REFERENCE: Final = "networkReference"
-_TRANSACTION_LINK: Final = "transactionLink"
-_REFUSED_CODE: Final = "refusedApproval"
-_REFUSED_DETAILS: Final = "refusedDetails"
-_WHOLE_AMOUNT_ONLY: Final = "wholeAmountOnly"
-_RENEWS_CARD: Final = "renewsCard"
 _RETURN_REASON: Final = "returnReason"
-_ATTEMPT: Final = "attempt"
-_EXEMPTION: Final = "exemption"
-_EARLIER_DECLINE: Final = "earlierDecline"
+_TRANSACTION_LINK: Final = "transactionLink"
 _NETWORK_TOKEN: Final = "networkToken"  # noqa: S105 - a member's name
 _COLLECT_UNTIL: Final = "collectUntil"
 _EARLIER_PARTS: Final = "earlierParts"
 _HELD_PART: Final = "heldPart"
-_DISPUTE: Final = "dispute"
 _AUTHENTICATION_FACTS: Final = "threeDSecure"
 
 
@@ -138,53 +128,58 @@ class PrivateFacts:
 
     def as_json(self) -> dict[str, Any]:
         """The members of ``Payment.answer``; none for what is empty."""
-        members: dict[str, Any] = {
-            _AGREEMENT_REFERENCES: dict(self.agreement_references),
-            _NETWORK_REFERENCE: self.network_reference,
-            _TRANSACTION_LINK: self.transaction_link,
-            _REFUSED_CODE: self.refused_code,
-            _REFUSED_DETAILS: dict(self.refused_details),
-            _WHOLE_AMOUNT_ONLY: self.whole_amount_only,
-            _RENEWS_CARD: self.renews_card,
-            _ATTEMPT: self.attempt if self.attempt > 1 else None,
-            _EXEMPTION: self.exemption,
-            _NETWORK_TOKEN: str(self.network_token),
-            _COLLECT_UNTIL: self.collect_until,
-            _EARLIER_PARTS: list(self.earlier_parts),
-        }
-        if (part := self.held_part) is not None:
-            members[_HELD_PART] = asdict(part)
-        if (dispute := self.dispute) is not None:
-            members[_DISPUTE] = asdict(dispute)
-        if (policy := self.approval_policy) is not None:
-            rules: dict[str, Any] = {"review": policy.review, "avs": dict(policy.avs), "cvv": dict(policy.cvv)}
-            members[_APPROVAL_POLICY] = {name: value for name, value in rules.items() if value}
-        if (declined := self.earlier_decline) is not None:
-            members[_EARLIER_DECLINE] = {"code": declined.code, "details": dict(declined.details)}
-        return {name: value for name, value in members.items() if value}
+        members: dict[str, Any] = {}
+        for member, name in _FIELDS.items():
+            value = getattr(self, name)
+            if value and (name, value) != ("attempt", 1) and (json := _to_json(value)):
+                members[member] = json
+        return members
+
+
+_OTHER_NAMES: Final = {
+    "agreement_references": "agreed",
+    "approval_policy": "riskAfter",
+    "refused_code": "refusedApproval",
+}
+_FIELDS: Final = {
+    _OTHER_NAMES.get(one.name) or re.sub("_(.)", lambda letter: letter[1].upper(), one.name): one.name
+    for one in fields(PrivateFacts)
+}
+"""Member of ``Payment.answer`` → field of PrivateFacts: called alike, but for the other names."""
+
+_OBJECTS: Final = {
+    "approval_policy": ApprovalPolicy,
+    "earlier_decline": EarlierDecline,
+    "held_part": HeldPart,
+    "dispute": ReportedDispute,
+}
+"""Field of PrivateFacts → what it is, if its member is an object."""
+
+
+def _to_json(value: Any) -> Any:
+    match value:
+        case ApprovalPolicy():
+            return {name: _to_json(rule) for name in value.__slots__ if (rule := getattr(value, name))}
+        case EarlierDecline() | HeldPart() | ReportedDispute():
+            return {name: _to_json(getattr(value, name)) for name in value.__slots__}
+        case str():
+            return str(value)
+        case Mapping():
+            return dict(value)
+        case tuple():
+            return list(value)
+    return value
 
 
 def read_private_facts(answer: Mapping[str, Any]) -> PrivateFacts:
     """The private facts of a payment, from its ``answer``."""
-    policy, declined = answer.get(_APPROVAL_POLICY), answer.get(_EARLIER_DECLINE)
-    return PrivateFacts(
-        agreement_references=answer.get(_AGREEMENT_REFERENCES, {}),
-        approval_policy=ApprovalPolicy(**policy) if policy else None,
-        network_reference=answer.get(_NETWORK_REFERENCE, ""),
-        transaction_link=answer.get(_TRANSACTION_LINK, ""),
-        refused_code=answer.get(_REFUSED_CODE, ""),
-        refused_details=answer.get(_REFUSED_DETAILS, {}),
-        whole_amount_only=answer.get(_WHOLE_AMOUNT_ONLY, False),
-        renews_card=answer.get(_RENEWS_CARD, False),
-        attempt=answer.get(_ATTEMPT, 1),
-        exemption=answer.get(_EXEMPTION, ""),
-        earlier_decline=EarlierDecline(**declined) if declined else None,
-        network_token=answer.get(_NETWORK_TOKEN, ""),
-        collect_until=answer.get(_COLLECT_UNTIL, ""),
-        earlier_parts=tuple(answer.get(_EARLIER_PARTS, ())),
-        held_part=read_held_part(answer),
-        dispute=ReportedDispute(**dispute) if (dispute := answer.get(_DISPUTE)) else None,
-    )
+    kept: dict[str, Any] = {}
+    for member in answer.keys() & _FIELDS.keys():
+        name, value = _FIELDS[member], answer[member]
+        if name in _OBJECTS:
+            value = _OBJECTS[name](**value)
+        kept[name] = tuple(value) if isinstance(value, list) else value
+    return PrivateFacts(**kept)
 
 
 def read_held_part(answer: Mapping[str, Any]) -> HeldPart | None:
@@ -200,8 +195,7 @@ def read_earlier_parts(answer: Mapping[str, Any]) -> tuple[str, ...]:
 
 def read_collection_end(answer: Mapping[str, Any]) -> str:
     """``collect_until`` of :class:`PrivateFacts` alone."""
-    until: str = answer.get(_COLLECT_UNTIL, "")
-    return until
+    return str(answer.get(_COLLECT_UNTIL, ""))
 
 
 def drop_held_part(answer: Mapping[str, Any]) -> dict[str, Any]:
@@ -230,14 +224,12 @@ def get_attempt_number(payment: Payment) -> int:
 
 def read_token_use(answer: Mapping[str, Any]) -> str:
     """``network_token`` of :class:`PrivateFacts` alone: it is read of every payment."""
-    use: str = answer.get(_NETWORK_TOKEN, "")
-    return use
+    return str(answer.get(_NETWORK_TOKEN, ""))
 
 
 def read_transaction_link(answer: Mapping[str, Any]) -> str:
     """``transaction_link`` of :class:`PrivateFacts` alone."""
-    link: str = answer.get(_TRANSACTION_LINK, "")
-    return link
+    return str(answer.get(_TRANSACTION_LINK, ""))
 
 
 def was_sent_with_token(answer: Mapping[str, Any]) -> bool:
@@ -270,8 +262,7 @@ def add_return_reason(answer: Mapping[str, Any], reason: str) -> dict[str, Any]:
 
 def read_return_reason(answer: Mapping[str, Any]) -> str:
     """The bank's reason for returning the transfer; empty where it gave none."""
-    reason: str = answer.get(_RETURN_REASON, "")
-    return reason
+    return str(answer.get(_RETURN_REASON, ""))
 
 
 def get_shown_facts(payment: Payment) -> Mapping[str, Any]:

@@ -55,7 +55,8 @@ def export_archive(folder: Path, month: str | None = None) -> list[ArchiveFile]:
     low, high = (UUID(int=0), _LAST_ID) if month is None else _bound_month(month)
     written = []
     while (first := _find_next(low, high)) is not None:
-        name = f"{_month_of(first):%Y-%m}"
+        made_at = datetime.fromtimestamp((first.int >> 80) / 1000, tz=UTC)
+        name = f"{made_at:%Y-%m}"
         begins, ends = _bound_month(name)
         written.append(_write_month(folder, name, begins, ends))
         low = ends
@@ -93,10 +94,6 @@ def _find_next(low: UUID, high: UUID) -> UUID | None:
         cursor.execute(_NEXT, [low, high])
         row = cursor.fetchone()
     return row[0] if row else None
-
-
-def _month_of(ident: UUID) -> datetime:
-    return datetime.fromtimestamp((ident.int >> 80) / 1000, tz=UTC)
 
 
 def _bound_month(name: str) -> tuple[UUID, UUID]:

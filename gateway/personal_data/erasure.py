@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -81,87 +81,52 @@ class ErasureConflictError(Exception):
     """Something of the person changed meanwhile. Nothing was erased; a repetition may succeed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _OpenRule:
+    """Rows of ``model`` that are ``only``, whose ``link`` is a key of the person's rows in the table ``of``."""
+
     title: str | Promise
     model: str
-    link: str
-    of: str
     only: Q
+    _: KW_ONLY
+    link: str = "pk"
+    of: str = PAYMENTS
 
 
 _CAPTURABLE_STATES: Final = ("authorized", "partly_captured")
 _OPEN_RULES: Final = (
     _OpenRule(
-        title=_("Payments without a result"),
-        model=PAYMENTS,
-        link="pk",
-        of=PAYMENTS,
-        only=Q(status__in=["STARTED", "PENDING", "IN_DOUBT"]) | Q(open__isnull=False),
+        _("Payments without a result"),
+        PAYMENTS,
+        Q(status__in=["STARTED", "PENDING", "IN_DOUBT"]) | Q(open__isnull=False),
     ),
     _OpenRule(
-        title=_("Authorizations that may still be captured: capture or reverse them"),
-        model="gateway.ChainState",
-        link="pk",
-        of=PAYMENTS,
-        only=Q(state__in=_CAPTURABLE_STATES),
+        _("Authorizations that may still be captured: capture or reverse them"),
+        "gateway.ChainState",
+        Q(state__in=_CAPTURABLE_STATES),
     ),
     _OpenRule(
-        title=_("Authentications that are not finished: they end by themselves"),
-        model=AUTHENTICATIONS,
-        link="pk",
+        _("Authentications that are not finished: they end by themselves"),
+        AUTHENTICATIONS,
+        ~Q(step="done"),
         of=AUTHENTICATIONS,
-        only=~Q(step="done"),
     ),
     _OpenRule(
-        title=_("Authorizations that are being released"),
-        model="gateway.AuthorizationRelease",
+        _("Authorizations that are being released"),
+        "gateway.AuthorizationRelease",
+        Q(state="OPEN"),
         link="authorization",
-        of=PAYMENTS,
-        only=Q(state="OPEN"),
     ),
+    _OpenRule(_("Schedules that are not ended: cancel them"), JOBS, ~Q(state="ENDED"), of=JOBS),
+    _OpenRule(_("Open disputes"), CASES, Q(state__in=["OPEN", "SUBMITTED"]), of=CASES),
     _OpenRule(
-        title=_("Schedules that are not ended: cancel them"),
-        model=JOBS,
-        link="pk",
-        of=JOBS,
-        only=~Q(state="ENDED"),
+        _("Open dispute alerts"), "chargebacks.DisputeAlert", Q(state__in=["OPEN", "REFUNDING"]), link="disputed"
     ),
-    _OpenRule(title=_("Open disputes"), model=CASES, link="pk", of=CASES, only=Q(state__in=["OPEN", "SUBMITTED"])),
+    _OpenRule(_("Bank orders on their way"), "gateway.BankOrder", Q(state__in=["WAITING", "FILED"])),
+    _OpenRule(_("Captures that wait for their batch"), "gateway.BatchedCapture", Q(applied=False)),
+    _OpenRule(_("Mails that are still to be sent"), "gateway.MandateMail", Q(state="DUE")),
     _OpenRule(
-        title=_("Open dispute alerts"),
-        model="chargebacks.DisputeAlert",
-        link="disputed",
-        of=PAYMENTS,
-        only=Q(state__in=["OPEN", "REFUNDING"]),
-    ),
-    _OpenRule(
-        title=_("Bank orders on their way"),
-        model="gateway.BankOrder",
-        link="pk",
-        of=PAYMENTS,
-        only=Q(state__in=["WAITING", "FILED"]),
-    ),
-    _OpenRule(
-        title=_("Captures that wait for their batch"),
-        model="gateway.BatchedCapture",
-        link="pk",
-        of=PAYMENTS,
-        only=Q(applied=False),
-    ),
-    _OpenRule(
-        title=_("Mails that are still to be sent"),
-        model="gateway.MandateMail",
-        link="pk",
-        of=PAYMENTS,
-        only=Q(state="DUE"),
-    ),
-    _OpenRule(
-        title=_("Receipts that are still to be sent"),
-        model="checkout.ReceiptMail",
-        link="checkout",
-        of=CHECKOUTS,
-        only=Q(state="DUE"),
+        _("Receipts that are still to be sent"), "checkout.ReceiptMail", Q(state="DUE"), link="checkout", of=CHECKOUTS
     ),
 )
 
@@ -308,11 +273,10 @@ def _check_nothing_began(person: FoundPerson, listed: Collection[UUID]) -> None:
 
 def _build_checkout_rule(merchant: Merchant) -> _OpenRule:
     return _OpenRule(
-        title=_("Checkouts that are still open: they end by themselves within 30 minutes"),
-        model=CHECKOUTS,
-        link="pk",
+        _("Checkouts that are still open: they end by themselves within 30 minutes"),
+        CHECKOUTS,
+        Q(expires_at__gt=clock.merchant_now(merchant)),
         of=CHECKOUTS,
-        only=Q(expires_at__gt=clock.merchant_now(merchant)),
     )
 
 

@@ -138,7 +138,7 @@ def load_document(name: str, *, live: bool) -> Document:
         path.read_text(encoding="utf-8"),
         live=live,
         resolve_link=lambda target: resolve_link(target, path, live=live),
-        find_page=lambda code: _find_page(code, live=live),
+        find_page=_list_code_pages(live).get,
     )
     head, *parts = _SECTION.split(html)
     title, head = _take(_TITLE, head)
@@ -171,16 +171,12 @@ def _build_section(html: str) -> DocumentSection:
 
 @cache
 def _list_code_pages(live: bool) -> dict[str, str]:
+    """What stands in the text as code, a result code or the method and path of an endpoint → the page about it."""
     pages = {code: f"/docs/result-codes#{code}" for code in RESULT_CODES}
     for endpoint in ENDPOINTS:
         if not (live and endpoint.test_only):
             pages.setdefault(f"{endpoint.method} {endpoint.path}", f"/docs/reference/{endpoint.name}")
     return pages
-
-
-def _find_page(code: str, *, live: bool) -> str | None:
-    """The page about what stands in the text as code: a result code, or the method and path of an endpoint."""
-    return _list_code_pages(live).get(code)
 
 
 def fill_in(html: str, render_part: Callable[[str, str], str]) -> SafeString:

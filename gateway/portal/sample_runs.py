@@ -98,16 +98,14 @@ def _build_test_data_run(check: SelfCheck, base_url: str) -> TestDataRun:
     fields = dict(check.fields)
     if "shopperResultUrl" in fields:
         fields["shopperResultUrl"] = f"{base_url}/docs/result"
-    paid = ApiSample(name="try", title=title, method="POST", path="/v1/payments", status=200, fields=fields)
+    paid = ApiSample("try", title, "/v1/payments", fields=fields)
     promise = _find_promise(row)
     if not check.key.startswith("transfers "):
         return TestDataRun(title=title, steps=(paid,), promise=promise)
     reported = ApiSample(
-        name="try-outcome",
-        title=title,
-        method="POST",
-        path=f"/v1/test/transfers/{PAYMENT_VARIABLE}",
-        status=200,
+        "try-outcome",
+        title,
+        f"/v1/test/transfers/{PAYMENT_VARIABLE}",
         fields={"outcome": row["outcome"]},
         after=paid.name,
     )

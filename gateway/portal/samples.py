@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cache
 from http import HTTPStatus
 from pathlib import Path
@@ -30,16 +30,17 @@ SAMPLE_BASE_URL: Final = "http://testserver"
 BRIEF_FIELDS: Final = ("id", "amount", "currency", "result")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ApiSample:
     """One sample request. ``token``: None leaves the header out. ``after``: the sample whose payment the path's
     variable names. ``about``: explains the answer."""
 
     name: str
     title: str
-    method: str
     path: str
-    status: int
+    _: KW_ONLY
+    method: str = "POST"
+    status: int = 200
     fields: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     token: str | None = TOKEN_VARIABLE
@@ -103,9 +104,7 @@ def _payment_sample(
 ) -> ApiSample:
     changed = {**_CARD, **_with_dots(means), **_with_dots(changes)}
     fields = {key: value for key, value in changed.items() if value is not None}
-    return ApiSample(
-        name=name, title=title, method="POST", path="/v1/payments", status=status, fields=fields, about=about
-    )
+    return ApiSample(name, title, "/v1/payments", status=status, fields=fields, about=about)
 
 
 def _with_dots(changes: Mapping[str, str | None]) -> dict[str, str | None]:
@@ -115,13 +114,11 @@ def _with_dots(changes: Mapping[str, str | None]) -> dict[str, str | None]:
 def _follow_up_sample(
     name: str, title: str, after: str, about: str = "", *, path: str = _ONE, **fields: str
 ) -> ApiSample:
-    return ApiSample(
-        name=name, title=title, method="POST", path=path, status=200, after=after, fields=fields, about=about
-    )
+    return ApiSample(name, title, path, after=after, fields=fields, about=about)
 
 
 def _clock_sample(name: str, title: str, method: str, **fields: str) -> ApiSample:
-    return ApiSample(name=name, title=title, method=method, path="/v1/test/clock", status=200, fields=fields)
+    return ApiSample(name, title, "/v1/test/clock", method=method, fields=fields)
 
 
 SAMPLE_SETTLEMENT_ID: Final = "01a1fe2c5f1e7c0b9d3a4e5f60718293"
@@ -132,15 +129,7 @@ _TWO_DAYS: Final = {"date__from": "2026-05-14", "date__to": "2026-05-15"}
 def _report_sample(name: str, title: str, path: str, about: str, **fields: str) -> ApiSample:
     """A report in testMode=INTERNAL: the same settlements for every reader."""
     asked = {key.replace("__", "."): value for key, value in fields.items()}
-    return ApiSample(
-        name=name,
-        title=title,
-        method="GET",
-        path=path,
-        status=200,
-        about=about,
-        fields={**asked, "testMode": "INTERNAL"},
-    )
+    return ApiSample(name, title, path, method="GET", about=about, fields={**asked, "testMode": "INTERNAL"})
 
 
 _TABLE: Final = (
@@ -192,11 +181,9 @@ _TABLE: Final = (
         about="800.400.500: open until the money is there. Show the shopper merchant.bankAccount.",
     ),
     ApiSample(
-        name="arrived",
-        title="The money arrives",
-        method="POST",
-        path=f"/v1/test/transfers/{PAYMENT_VARIABLE}",
-        status=200,
+        "arrived",
+        "The money arrives",
+        f"/v1/test/transfers/{PAYMENT_VARIABLE}",
         after="prepayment",
         fields=REQUEST_EXAMPLES["decide-transfer"],
         about="000.100.110: now it is paid.",
@@ -241,97 +228,78 @@ _TABLE: Final = (
     _follow_up_sample(
         "refund", "Refund a part", "pay", "10.00 go back; 82.00 may still follow.", **REQUEST_EXAMPLES["follow-up"]
     ),
-    ApiSample(name="read", title="Read a payment", method="GET", path=_ONE, status=200, after="pay"),
+    ApiSample("read", "Read a payment", _ONE, method="GET", after="pay"),
     ApiSample(
-        name="no-token",
-        title="No token",
-        method="POST",
-        path="/v1/payments",
+        "no-token",
+        "No token",
+        "/v1/payments",
         status=401,
         token=None,
         fields={"paymentType": "DB"},
         about="The header is missing or malformed.",
     ),
     ApiSample(
-        name="wrong-token",
-        title="A token that is not valid",
-        method="POST",
-        path="/v1/payments",
+        "wrong-token",
+        "A token that is not valid",
+        "/v1/payments",
         status=403,
         token=INVALID_TOKEN,
         fields={"paymentType": "DB"},
         about="The header is fine, the token is not.",
     ),
     ApiSample(
-        name="throttled",
-        title="Too many requests",
+        "throttled",
+        "Too many requests",
+        _ONE,
         method="GET",
-        path=_ONE,
         status=429,
         after="pay",
         about="Wait as many seconds as Retry-After says.",
     ),
     ApiSample(
-        name="idempotent",
-        title="The same key again",
-        method="POST",
-        path="/v1/payments",
-        status=200,
+        "idempotent",
+        "The same key again",
+        "/v1/payments",
         fields=_CARD,
         headers={"Idempotency-Key": "order-4711"},
         about="Run it twice: one payment, one id.",
     ),
     ApiSample(
-        name="authenticate",
-        title="Authenticate a cardholder",
-        method="POST",
-        path="/v1/threeDSecure",
-        status=200,
+        "authenticate",
+        "Authenticate a cardholder",
+        "/v1/threeDSecure",
         fields=REQUEST_EXAMPLES["three-d-secure"],
         about="000.400.110: authenticated without a challenge. Send the three values of the proof with a payment.",
     ),
     ApiSample(
-        name="challenge",
-        title="A card that is challenged",
-        method="POST",
-        path="/v1/threeDSecure",
-        status=200,
+        "challenge",
+        "A card that is challenged",
+        "/v1/threeDSecure",
         fields={**REQUEST_EXAMPLES["three-d-secure"], "card.number": "4200000000000042"},
         about="000.200.000: send the shopper to redirect.url.",
     ),
     ApiSample(
-        name="read-authentication",
-        title="Read it",
-        method="GET",
-        path=f"/v1/threeDSecure/{PAYMENT_VARIABLE}",
-        status=200,
-        after="authenticate",
+        "read-authentication", "Read it", f"/v1/threeDSecure/{PAYMENT_VARIABLE}", method="GET", after="authenticate"
     ),
     ApiSample(
-        name="register",
-        title="Store a card",
-        method="POST",
-        path="/v1/registrations",
-        status=200,
+        "register",
+        "Store a card",
+        "/v1/registrations",
         fields=REQUEST_EXAMPLES["registration"],
         about="Keep the id: payments name it.",
     ),
     ApiSample(
-        name="one-click",
-        title="Pay with it",
-        method="POST",
-        path=f"{_STORED}/payments",
-        status=200,
+        "one-click",
+        "Pay with it",
+        f"{_STORED}/payments",
         after="register",
         fields=REQUEST_EXAMPLES["one-click"],
         about="No card number is sent.",
     ),
     ApiSample(
-        name="agree",
-        title="The shopper agrees to later payments",
-        method="POST",
-        path=f"{_STORED}/payments",
-        status=200,
+        "agree",
+        "The shopper agrees to later payments",
+        f"{_STORED}/payments",
         after="register",
         fields={
             **REQUEST_EXAMPLES["one-click"],
@@ -342,115 +310,71 @@ _TABLE: Final = (
         about="The answer carries initialTransactionId.",
     ),
     ApiSample(
-        name="draw",
-        title="Charge again, 28 days later",
-        method="POST",
-        path=f"{_STORED}/payments",
+        "draw",
+        "Charge again, 28 days later",
+        f"{_STORED}/payments",
         status=400,
         after="register",
         fields={**REQUEST_EXAMPLES["one-click"], "standingInstruction.type": "RECURRING", **_REPEATED},
         about="700.500.001: too early. Move the clock on by 28 days, and it is paid.",
     ),
     ApiSample(
-        name="schedule",
-        title="Charge a card every month",
-        method="POST",
-        path="/v1/schedules",
-        status=200,
+        "schedule",
+        "Charge a card every month",
+        "/v1/schedules",
         after="register",
         fields={**REQUEST_EXAMPLES["schedule"], "registrationId": REGISTRATION_VARIABLE},
         about="plan.nextRuns shows when. Keep the id.",
     ),
     ApiSample(
-        name="no-plan",
-        title="A plan that never runs",
-        method="POST",
-        path="/v1/schedules",
+        "no-plan",
+        "A plan that never runs",
+        "/v1/schedules",
         status=400,
         after="register",
         about="100.250.120: 31 February. Nothing was made.",
         fields={**_PLAN, "registrationId": REGISTRATION_VARIABLE, "job.expression": "0 0 6 31 2 ?"},
     ),
     ApiSample(
-        name="job-with-payment",
-        title="Begin with a payment",
-        method="POST",
-        path=f"{_STORED}/payments",
-        status=200,
+        "job-with-payment",
+        "Begin with a payment",
+        f"{_STORED}/payments",
         after="register",
         fields={**_PLAN, "job.expression": "0 0 6 L * ? 2035"},
         about="schedule.id names the job that the payment started.",
     ),
     ApiSample(
-        name="read-schedule",
-        title="Read it",
-        method="GET",
-        path=_JOB,
-        status=200,
-        after="schedule",
-        about="runs tells how the last ones went.",
+        "read-schedule", "Read it", _JOB, method="GET", after="schedule", about="runs tells how the last ones went."
     ),
     ApiSample(
-        name="reschedule",
-        title="The price has changed",
-        method="POST",
-        path=f"{_JOB}/reschedule",
-        status=200,
+        "reschedule",
+        "The price has changed",
+        f"{_JOB}/reschedule",
         after="schedule",
         fields=REQUEST_EXAMPLES["reschedule"],
         about="What is not sent stays.",
     ),
     ApiSample(
-        name="deschedule",
-        title="Give notice",
-        method="POST",
-        path=f"{_JOB}/deschedule",
-        status=200,
-        after="schedule",
-        about="ENDING: it runs until plan.endsAt.",
+        "deschedule", "Give notice", f"{_JOB}/deschedule", after="schedule", about="ENDING: it runs until plan.endsAt."
     ),
     ApiSample(
-        name="delete-schedule",
-        title="Give notice, by DELETE",
+        "delete-schedule",
+        "Give notice, by DELETE",
+        _JOB,
         method="DELETE",
-        path=_JOB,
-        status=200,
         after="schedule",
         about="The same once more changes nothing.",
     ),
+    ApiSample("read-registration", "Read what is stored", _STORED, method="GET", after="register"),
     ApiSample(
-        name="read-registration",
-        title="Read what is stored",
-        method="GET",
-        path=_STORED,
-        status=200,
-        after="register",
-    ),
-    ApiSample(
-        name="update-registration",
-        title="The card has a new expiry",
-        method="POST",
-        path=_STORED,
-        status=200,
+        "update-registration",
+        "The card has a new expiry",
+        _STORED,
         after="register",
         fields=REQUEST_EXAMPLES["update-registration"],
     ),
-    ApiSample(
-        name="extend-registration",
-        title="Keep it longer",
-        method="POST",
-        path=f"{_STORED}/extend",
-        status=200,
-        after="register",
-    ),
-    ApiSample(
-        name="delete-registration",
-        title="Forget the card",
-        method="DELETE",
-        path=_STORED,
-        status=200,
-        after="register",
-    ),
+    ApiSample("extend-registration", "Keep it longer", f"{_STORED}/extend", after="register"),
+    ApiSample("delete-registration", "Forget the card", _STORED, method="DELETE", after="register"),
     _payment_sample(
         "order", "Pay for an order", merchantTransactionId="order-4712", about="Your own number goes along."
     ),
@@ -458,30 +382,27 @@ _TABLE: Final = (
         "refund-order", "Refund some of it", "order", "Linked to the payment.", **REQUEST_EXAMPLES["follow-up"]
     ),
     ApiSample(
-        name="query",
-        title="Find an order",
+        "query",
+        "Find an order",
+        "/v1/query",
         method="GET",
-        path="/v1/query",
-        status=200,
         after="refund-order",
         fields={"merchantTransactionId": "order-4712", "includeLinkedTransactions": "true"},
         about="The payment, and the refund that is linked to it.",
     ),
     ApiSample(
-        name="query-one",
-        title="Look one up",
+        "query-one",
+        "Look one up",
+        f"/v1/query/{PAYMENT_VARIABLE}",
         method="GET",
-        path=f"/v1/query/{PAYMENT_VARIABLE}",
-        status=200,
         after="order",
         about="200 whatever its result was.",
     ),
     ApiSample(
-        name="query-records",
-        title="A month, page by page",
+        "query-records",
+        "A month, page by page",
+        "/v3/query",
         method="GET",
-        path="/v3/query",
-        status=200,
         after="refund-order",
         fields={
             "date.from": "2026-05-01 00:00:00",
@@ -492,19 +413,18 @@ _TABLE: Final = (
         about="pages says how many there are. The oldest comes first.",
     ),
     ApiSample(
-        name="query-record",
-        title="Look one up",
+        "query-record",
+        "Look one up",
+        f"/v3/query/{PAYMENT_VARIABLE}",
         method="GET",
-        path=f"/v3/query/{PAYMENT_VARIABLE}",
-        status=200,
         after="order",
         about="The same, as a list.",
     ),
     ApiSample(
-        name="query-nothing",
-        title="Nothing is found",
+        "query-nothing",
+        "Nothing is found",
+        "/v1/query",
         method="GET",
-        path="/v1/query",
         status=400,
         fields={"merchantTransactionId": "no-such-order"},
         about="700.400.580: nothing of yours fits.",
@@ -538,38 +458,28 @@ _TABLE: Final = (
         reconciliationType="FEE",
         pageNo="1",
     ),
+    ApiSample("card-facts", "By six digits", "/v1/cardFacts", method="GET", fields={"card.bin": "400005"}),
     ApiSample(
-        name="card-facts",
-        title="By six digits",
+        "approvals",
+        "By brand",
+        "/v1/reports/approvals",
         method="GET",
-        path="/v1/cardFacts",
-        status=200,
-        fields={"card.bin": "400005"},
-    ),
-    ApiSample(
-        name="approvals",
-        title="By brand",
-        method="GET",
-        path="/v1/reports/approvals",
-        status=200,
         fields={"date.from": "2026-05-01", "date.to": "2026-07-31", "groupBy": "brand"},
         about="Your own payments: none in this period yet, or those that you have made.",
     ),
     ApiSample(
-        name="approvals-waterfall",
-        title="Of three months",
+        "approvals-waterfall",
+        "Of three months",
+        "/v1/reports/approvals/waterfall",
         method="GET",
-        path="/v1/reports/approvals/waterfall",
-        status=200,
         fields={"date.from": "2026-05-01", "date.to": "2026-07-31"},
         about="Your own purchases: none in this period yet, or those that you have made.",
     ),
     ApiSample(
-        name="approvals-gains",
-        title="Of three months",
+        "approvals-gains",
+        "Of three months",
+        "/v1/reports/approvals/gains",
         method="GET",
-        path="/v1/reports/approvals/gains",
-        status=200,
         fields={"date.from": "2026-05-01", "date.to": "2026-07-31"},
         about="What was lost of your own payments: nothing in this period yet, or what you have made.",
     ),
@@ -577,20 +487,18 @@ _TABLE: Final = (
     _clock_sample("move-clock", "Move it on by a day", "POST", **REQUEST_EXAMPLES["move-clock"]),
     _clock_sample("reset-clock", "Put it back", "DELETE"),
     ApiSample(
-        name="mails",
-        title="The mandate's mail",
+        "mails",
+        "The mandate's mail",
+        "/v1/test/mails",
         method="GET",
-        path="/v1/test/mails",
-        status=200,
         fields={"id": PAYMENT_VARIABLE},
         after="direct-debit",
     ),
     ApiSample(
-        name="messages",
-        title="What the acquirer was told",
+        "messages",
+        "What the acquirer was told",
+        "/v1/test/acquirer/messages",
         method="GET",
-        path="/v1/test/acquirer/messages",
-        status=200,
         fields={"id": PAYMENT_VARIABLE},
         after="pay",
     ),
@@ -605,16 +513,7 @@ _OPEN: Final = f"/v1/checkouts/{CHECKOUT_VARIABLE}"
 def _checkout_sample(name: str, title: str, path: str, about: str, *, after: str = "", **more: Any) -> ApiSample:
     method = "GET" if name.endswith(("status", "registration")) else "POST"
     fields = REQUEST_EXAMPLES.get(name, {})
-    return ApiSample(
-        name=name,
-        title=title,
-        method=method,
-        path=path,
-        status=200,
-        after=after,
-        about=about,
-        **{"fields": fields, **more},
-    )
+    return ApiSample(name, title, path, method=method, after=after, about=about, **{"fields": fields, **more})
 
 
 _CHECKOUTS: Final = (
@@ -639,9 +538,7 @@ _LINK: Final = f"/v1/paymentLinks/{PAYMENT_LINK_VARIABLE}"
 def _link_sample(
     name: str, title: str, method: str, path: str, about: str, *, after: str = "", **fields: str
 ) -> ApiSample:
-    return ApiSample(
-        name=name, title=title, method=method, path=path, status=200, after=after, about=about, fields=fields
-    )
+    return ApiSample(name, title, path, method=method, after=after, about=about, fields=fields)
 
 
 _PAYMENT_LINKS: Final = (

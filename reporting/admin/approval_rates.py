@@ -28,7 +28,7 @@ from gateway.access.permissions import AccessScope
 from gateway.backoffice.kit import charts, entity_names
 from gateway.backoffice.kit.periods import format_filter_time
 from gateway.backoffice.kit.time_limit import SearchTooBroadError, limit_search_time
-from gateway.backoffice.operations.dashboard import Panel, PanelSource, cache_for_scope, register_panel
+from gateway.backoffice.operations.dashboard import Panel, cache_for_scope, register_panel
 from gateway.backoffice.sign_in import session
 from gateway.catalogue.structures import MAX_APPROVAL_DAYS
 from gateway.core import clock
@@ -99,7 +99,7 @@ def build_rate_urls(site: Any) -> list[URLPattern]:
     return [path("approval-rates/", view, name="approval_rates")]
 
 
-def draw_alarm_panel(scope: AccessScope) -> Panel | None:
+def build_alarm_panel(scope: AccessScope) -> Panel | None:
     """The home page's panel of falls that last; None without any."""
     page = reverse("admin:approval_rates")
     rows = RateAlarm.objects.filter(scope.where("merchant", None), ended_at=None).select_related("merchant")
@@ -128,9 +128,7 @@ def draw_alarm_panel(scope: AccessScope) -> Panel | None:
     )
 
 
-ALARM_PANEL: Final = register_panel(
-    PanelSource(name="approval-rates", right=VIEW_RATES_PERMISSION, draw=draw_alarm_panel)
-)
+register_panel("approval-rates", VIEW_RATES_PERMISSION, build_alarm_panel, cached=False)
 
 
 def show_approval_rates(site: Any, request: HttpRequest) -> HttpResponse:

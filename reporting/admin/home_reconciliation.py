@@ -13,7 +13,7 @@ from gateway.access.permissions import AccessScope
 from gateway.backoffice.kit import charts
 from gateway.backoffice.kit.formatting import format_number
 from gateway.backoffice.operations import dashboard
-from gateway.backoffice.operations.dashboard import Figure, Panel, PanelSource
+from gateway.backoffice.operations.dashboard import Figure, Panel
 from gateway.core import clock
 from reporting.models import Delivery, DeliveryAttempt, SftpTarget
 
@@ -23,14 +23,8 @@ MAX_COUNTED_ATTEMPTS: Final = 20_000
 MAX_PANEL_FAILURES: Final = 5
 
 
-def draw_delivery_panel(scope: AccessScope) -> Panel | None:
-    """The panel of reconciliation file deliveries, cached for the scope."""
-    panel: Panel | None = dashboard.cache_for_scope("sending", scope, lambda: build_delivery_panel(scope))
-    return panel
-
-
 def build_delivery_panel(scope: AccessScope) -> Panel | None:
-    """The panel's data; None where no merchant in reach has an SFTP target."""
+    """The panel of reconciliation file deliveries; None where no merchant in reach has an SFTP target."""
     if not SftpTarget.objects.filter(scope.where("merchant", None)).exists():
         return None
     files = reverse("admin:reporting_reconciliationfile_changelist")
@@ -90,6 +84,4 @@ def _list_failures(rows: QuerySet[Delivery]) -> list[tuple[str, str, str]]:
     ]
 
 
-DELIVERY_PANEL: Final = dashboard.register_panel(
-    PanelSource(name="sending", right="reporting.view_reconciliationfile", draw=draw_delivery_panel)
-)
+dashboard.register_panel("sending", "reporting.view_reconciliationfile", build_delivery_panel)

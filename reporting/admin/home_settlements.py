@@ -13,7 +13,7 @@ from gateway.access.permissions import AccessScope
 from gateway.backoffice.kit import charts
 from gateway.backoffice.kit.formatting import format_number
 from gateway.backoffice.operations import dashboard
-from gateway.backoffice.operations.dashboard import Figure, Panel, PanelSource
+from gateway.backoffice.operations.dashboard import Figure, Panel
 from gateway.core import clock
 from reporting.admin import settlement_files
 from reporting.models import ClearingInstitute, Finding, MatchState, Settlement, SettlementFile, SettlementRecord
@@ -25,13 +25,8 @@ MAX_PANEL_INSTITUTES: Final = 50
 MAX_PANEL_MISSING: Final = 5
 
 
-def draw_settlement_panel(scope: AccessScope) -> Panel | None:
-    """The panel of settlement, cached for the scope."""
-    panel: Panel | None = dashboard.cache_for_scope("settlements", scope, lambda: _build_settlement_panel(scope))
-    return panel
-
-
-def _build_settlement_panel(scope: AccessScope) -> Panel | None:
+def build_settlement_panel(scope: AccessScope) -> Panel | None:
+    """The panel of settlement; None where no institute settles for a merchant in reach."""
     institutes = _list_institutes(scope)
     if not institutes:
         return None
@@ -130,6 +125,4 @@ def _list_missing_days(institutes: Sequence[ClearingInstitute], first: date) -> 
     return sorted(found)
 
 
-SETTLEMENT_PANEL: Final = dashboard.register_panel(
-    PanelSource(name="settlements", right="reporting.view_settlementrecord", draw=draw_settlement_panel)
-)
+dashboard.register_panel("settlements", "reporting.view_settlementrecord", build_settlement_panel)

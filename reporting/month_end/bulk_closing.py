@@ -105,9 +105,7 @@ def _describe_outcome(verb: str, made: int, refused: Counter[str]) -> str:
     return " ".join([words % made, *(f"{count}: {why}" for why, count in sorted(refused.items()))])
 
 
-MONTHS_CLOSING: Final = queue.register_work_kind(
-    queue.WorkKind(
-        name="months closing", about="the months of all merchants, prepared or signed",
-        right="reporting.view_monthclosing", step=close_months_slice,
-    )
+MONTHS_CLOSING: Final = queue.WorkKind(
+    name="months closing", about="the months of all merchants, prepared or signed",
+    right="reporting.view_monthclosing", step=close_months_slice,
 )  # fmt: skip

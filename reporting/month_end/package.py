@@ -295,8 +295,6 @@ def _describe_closing(row: MonthClosing | None) -> str:
     }
 
 
-MONTH_PACKAGE: Final = queue.register_work_kind(
-    queue.WorkKind(
-        name="month package", about="the files of a month as ZIP", right=EXPORT_BOOKS_PERMISSION, step=build_month_slice
-    )
+MONTH_PACKAGE: Final = queue.WorkKind(
+    name="month package", about="the files of a month as ZIP", right=EXPORT_BOOKS_PERMISSION, step=build_month_slice
 )

@@ -19,6 +19,7 @@ from gateway.core import clock
 from gateway.core.secret import Secret
 from gateway.db.statement import execute_sql
 from gateway.models import Merchant
+from gateway.timers.merchant_clocks import bind_run, due_sql, find_earliest
 from gateway.vault.sealing import current_vault
 from reporting import sftp
 from reporting.reconciliation import daily_files
@@ -30,18 +31,17 @@ DELIVERY_RETRY_DELAYS: Final = tuple(timedelta(minutes=minutes) for minutes in (
 MAX_DELIVERY_ATTEMPTS: Final = 170
 """About a week."""
 # One at a time: what is claimed is begun at once. Those that failed come last.
-_CLAIM: Final = """
+_CLAIM: Final = f"""
 WITH due AS MATERIALIZED (
     SELECT d.id FROM reporting_delivery d
     JOIN reporting_reconciliationfile f ON f.id = d.file_id JOIN gateway_merchant m ON m.id = f.merchant_id
-    WHERE d.state = 'WAITING' AND d.due_at <= %(now)s::timestamptz + m.clock_offset
+    WHERE d.state = 'WAITING' AND {due_sql("d.due_at")}
         AND (d.lease_until IS NULL OR d.lease_until < statement_timestamp())
-        AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid)
     ORDER BY d.attempts, d.due_at LIMIT 1 FOR UPDATE OF d SKIP LOCKED
 )
 UPDATE reporting_delivery d SET lease_until = clock_timestamp() + %(lease)s::interval
 FROM due WHERE d.id = due.id RETURNING d.id
-"""
+"""  # noqa: S608 - a constant
 
 
 def set_sftp_target(
@@ -72,9 +72,7 @@ def set_sftp_target(
 
 def next_delivery_at(merchant: Merchant) -> datetime | None:
     """When the merchant's next delivery is due, by their clock; None if none is."""
-    waiting = Delivery.objects.filter(state=Delivery.State.WAITING, file__merchant=merchant)
-    found: datetime | None = waiting.order_by("due_at").values_list("due_at", flat=True).first()
-    return found
+    return find_earliest(Delivery.objects.filter(state=Delivery.State.WAITING, file__merchant=merchant), "due_at")
 
 
 def send_due_deliveries(merchant: Merchant | None = None) -> int:
@@ -88,8 +86,7 @@ def send_due_deliveries(merchant: Merchant | None = None) -> int:
 
 def _claim_delivery(merchant: Merchant | None) -> Delivery | None:
     """Lease the next delivery that is due; None if there is none."""
-    values = {"now": clock.real_now(), "lease": sftp.session_lease(), "merchant": merchant.pk if merchant else None}
-    rows = execute_sql(_CLAIM, values)
+    rows = execute_sql(_CLAIM, bind_run(merchant, lease=sftp.session_lease()))
     return Delivery.objects.select_related("file__merchant").get(pk=rows[0][0]) if rows else None
 
 

@@ -86,11 +86,9 @@ def _write_day(
             return
 
 
-PERIOD_FILE: Final = queue.register_work_kind(
-    queue.WorkKind(
-        name="reconciliation period",
-        about="the reconciliation files of a period as one",
-        right=EXPORT_FILE_PERMISSION,
-        step=write_period_slice,
-    )
+PERIOD_FILE: Final = queue.WorkKind(
+    name="reconciliation period",
+    about="the reconciliation files of a period as one",
+    right=EXPORT_FILE_PERMISSION,
+    step=write_period_slice,
 )

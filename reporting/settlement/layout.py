@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from datetime import date, datetime, timedelta
 from functools import lru_cache
 from types import MappingProxyType
@@ -31,13 +31,14 @@ _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 ValueTest = Callable[[str], object]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class SettlementColumn:
     """One column. ``test``: true for an allowed value; ``expects``: the same in words, for the error and the docs."""
 
     name: str
     test: ValueTest
     expects: str
+    _: KW_ONLY
     required: bool = False
     about: str = ""
 
@@ -96,179 +97,76 @@ _MONEY_IN_THREE_WORDS = f"{_MONEY_WORDS}; paid out, or a fee, in a currency of t
 _TEXT = r"[^\x00-\x1f\x7f]"
 
 SETTLEMENT_COLUMNS: Final = (
-    SettlementColumn(
-        name="ReconciliationType",
-        test=frozenset(RecordType.values).__contains__,
+    SettlementColumn("ReconciliationType",
+        frozenset(RecordType.values).__contains__, f"must be one of {', '.join(RecordType.values)}",
+        required=True, about="What the line is."),
+    SettlementColumn("PaymentType",
+        frozenset(TransactionType.values).__contains__, f"must be one of {', '.join(TransactionType.values)}",
+        required=True, about="DEBIT, CREDIT, REFUND of payments and chargebacks; the others of fees."),
+    SettlementColumn("Cashflow", frozenset({"POS", "NEG"}).__contains__, "must be POS or NEG",
+        about="Towards the merchant or away. Without it: by the two above."),
+    SettlementColumn("ClearingInstituteMerchantId", _matches(rf"{_TEXT}{{5,64}}"), "must be 5 to 64 characters",
+        required=True, about="The merchant's account at the institute."),
+    SettlementColumn("SettlementReference", _matches(rf"{_TEXT}{{1,64}}"), "must be 1 to 64 characters",
+        about="The payout or batch that the line is part of."),
+    SettlementColumn("SettlementTxId", _matches(rf"{_TEXT}{{1,64}}"), "must be up to 64 characters",
+        about="The institute's id of the line."),
+    SettlementColumn("UniqueID", _matches(r"[0-9a-f]{32}"), "must be 32 lower-case hex digits",
+        about="Our payment's id, if the institute sends it back."),
+    SettlementColumn("ConnectorTxId1", _matches(rf"{_TEXT}{{1,64}}"), "must be up to 64 characters",
+        about="The institute's ids of the payment; chargebacks: of the payment that is charged back."),
+    SettlementColumn("ConnectorTxId2", _matches(rf"{_TEXT}{{1,64}}"), "must be up to 64 characters"),
+    SettlementColumn("ConnectorTxId3", _matches(rf"{_TEXT}{{1,64}}"), "must be up to 64 characters"),
+    SettlementColumn("TransactionId", _matches(rf"{_TEXT}{{1,255}}"), "must be up to 255 characters",
+        about="The merchantTransactionId."),
+    SettlementColumn("InvoiceId", _matches(rf"{_TEXT}{{1,255}}"), "must be up to 255 characters",
+        about="The merchantInvoiceId."),
+    SettlementColumn("Amount", _MONEY, _MONEY_IN_THREE_WORDS, required=True, about="Of the payment, or of the fee."),
+    SettlementColumn("Currency", CURRENCY_CODES.__contains__, "must be a currency of ISO 4217, e.g. EUR",
+        required=True),
+    SettlementColumn("Brand", _matches(r"[A-Za-z0-9_]{1,16}"), "must be up to 16 letters, digits, _"),
+    SettlementColumn("TxRequestTime", _is_time, "must be yyyy-MM-dd HH:mm:ss, e.g. 2026-05-14 17:00:00",
+        about="When the order came, in the institute's zone or with an offset. Without it: when the file came."),
+    SettlementColumn("SettlementAmount", _MONEY, _MONEY_IN_THREE_WORDS,
         required=True,
-        expects=f"must be one of {', '.join(RecordType.values)}",
-        about="What the line is.",
-    ),
-    SettlementColumn(
-        name="PaymentType",
-        test=frozenset(TransactionType.values).__contains__,
-        required=True,
-        expects=f"must be one of {', '.join(TransactionType.values)}",
-        about="DEBIT, CREDIT, REFUND of payments and chargebacks; the others of fees.",
-    ),
-    SettlementColumn(
-        name="Cashflow",
-        test=frozenset({"POS", "NEG"}).__contains__,
-        expects="must be POS or NEG",
-        about="Towards the merchant or away. Without it: by the two above.",
-    ),
-    SettlementColumn(
-        name="ClearingInstituteMerchantId",
-        test=_matches(rf"{_TEXT}{{5,64}}"),
-        required=True,
-        expects="must be 5 to 64 characters",
-        about="The merchant's account at the institute.",
-    ),
-    SettlementColumn(
-        name="SettlementReference",
-        test=_matches(rf"{_TEXT}{{1,64}}"),
-        expects="must be 1 to 64 characters",
-        about="The payout or batch that the line is part of.",
-    ),
-    SettlementColumn(
-        name="SettlementTxId",
-        test=_matches(rf"{_TEXT}{{1,64}}"),
-        expects="must be up to 64 characters",
-        about="The institute's id of the line.",
-    ),
-    SettlementColumn(
-        name="UniqueID",
-        test=_matches(r"[0-9a-f]{32}"),
-        expects="must be 32 lower-case hex digits",
-        about="Our payment's id, if the institute sends it back.",
-    ),
-    SettlementColumn(
-        name="ConnectorTxId1",
-        test=_matches(rf"{_TEXT}{{1,64}}"),
-        expects="must be up to 64 characters",
-        about="The institute's ids of the payment; chargebacks: of the payment that is charged back.",
-    ),
-    SettlementColumn(name="ConnectorTxId2", test=_matches(rf"{_TEXT}{{1,64}}"), expects="must be up to 64 characters"),
-    SettlementColumn(name="ConnectorTxId3", test=_matches(rf"{_TEXT}{{1,64}}"), expects="must be up to 64 characters"),
-    SettlementColumn(
-        name="TransactionId",
-        test=_matches(rf"{_TEXT}{{1,255}}"),
-        expects="must be up to 255 characters",
-        about="The merchantTransactionId.",
-    ),
-    SettlementColumn(
-        name="InvoiceId",
-        test=_matches(rf"{_TEXT}{{1,255}}"),
-        expects="must be up to 255 characters",
-        about="The merchantInvoiceId.",
-    ),
-    SettlementColumn(
-        name="Amount", test=_MONEY, required=True, expects=_MONEY_IN_THREE_WORDS, about="Of the payment, or of the fee."
-    ),
-    SettlementColumn(
-        name="Currency",
-        test=CURRENCY_CODES.__contains__,
-        required=True,
-        expects="must be a currency of ISO 4217, e.g. EUR",
-    ),
-    SettlementColumn(name="Brand", test=_matches(r"[A-Za-z0-9_]{1,16}"), expects="must be up to 16 letters, digits, _"),
-    SettlementColumn(
-        name="TxRequestTime",
-        test=_is_time,
-        expects="must be yyyy-MM-dd HH:mm:ss, e.g. 2026-05-14 17:00:00",
-        about="When the order came, in the institute's zone or with an offset. Without it: when the file came.",
-    ),
-    SettlementColumn(
-        name="SettlementAmount",
-        test=_MONEY,
-        required=True,
-        expects=_MONEY_IN_THREE_WORDS,
-        about="What is paid out for the line: Amount × SettlementFxRate, less the fee; of NEG: more the fee.",
-    ),
-    SettlementColumn(
-        name="SettlementCurrency",
-        test=CURRENCY_CODES.__contains__,
-        required=True,
-        expects="must be a currency of ISO 4217, e.g. EUR",
-    ),
-    SettlementColumn(
-        name="SettlementFee",
-        test=_matches(r"[0-9]{1,12}(\.[0-9]{1,4})?"),
-        expects="must be digits with up to four decimals and no sign, e.g. 0.2500",
-        about="In the settlement currency; already taken off SettlementAmount.",
-    ),
-    SettlementColumn(
-        name="SettlementFxRate",
-        test=_matches(r"(?=.*[1-9])[0-9]{1,9}(\.[0-9]{1,10})?"),
-        expects="must be a number above 0 with up to ten decimals, e.g. 1.0842",
-        about="Settlement currency for one of Currency; required where they differ, else 1.",
-    ),
-    SettlementColumn(
-        name="SettlementDate",
-        test=_is_date,
-        required=True,
-        expects="must be a date yyyy-MM-dd, e.g. 2026-05-14",
-        about="When the institute paid out, in its time zone.",
-    ),
-    SettlementColumn(
-        name="SettlementStatus",
-        test=frozenset({"SUCCESS", "FAILED"}).__contains__,
-        expects="must be SUCCESS or FAILED",
-        about="Without it: SUCCESS.",
-    ),
-    SettlementColumn(name="Descriptor", test=_matches(rf"{_TEXT}{{1,128}}"), expects="must be up to 128 characters"),
-    SettlementColumn(
-        name="AccountNumberLast4",
-        test=_matches(r"[0-9A-Za-z]{4}"),
-        expects="must be the last four characters of the account, no more",
-    ),
-    SettlementColumn(
-        name="BankCode", test=_matches(r"[0-9A-Za-z]{1,12}"), expects="must be up to 12 letters and digits"
-    ),
-    SettlementColumn(name="AccountHolder", test=_matches(rf"{_TEXT}{{1,128}}"), expects="must be up to 128 characters"),
-    SettlementColumn(
-        name="ReasonCode",
-        test=is_chargeback_reason,
-        expects="must be the reason of a chargeback, 000.100.2 and two digits, e.g. 000.100.206, or a scheme's code,"
-        " e.g. 10.4",
-        about="Chargebacks only. A scheme's code is looked up in the institute's table, then in the schemes'.",
-    ),
-    SettlementColumn(
-        name="ReasonDesc",
-        test=_matches(rf"{_TEXT}{{1,128}}"),
-        expects="must be up to 128 characters",
-        about="Chargebacks only.",
-    ),
-    SettlementColumn(
-        name="RespondBy",
-        test=_is_date,
-        expects="must be a date yyyy-MM-dd, e.g. 2026-05-14",
-        about="Chargebacks only: until when the institute takes evidence.",
-    ),
-    SettlementColumn(
-        name="SchemeReasonCode",
-        test=_matches(r"[0-9A-Za-z.]{1,16}"),
-        expects="must be up to 16 letters, digits and dots, e.g. 13.1",
-        about="Chargebacks only: the scheme's own code.",
-    ),
-    SettlementColumn(
-        name="SchemeCaseId",
-        test=_matches(rf"{_TEXT}{{1,64}}"),
-        expects="must be up to 64 characters",
-        about="Chargebacks only: the scheme's id of the case.",
-    ),
-    SettlementColumn(
-        name="AcquirerReferenceNumber",
-        test=_matches(r"[0-9A-Za-z]{11,24}"),
-        expects="must be 11 to 24 letters and digits (usually 23 digits)",
-        about="Chargebacks only: the ARN of the disputed transaction.",
-    ),
-    SettlementColumn(
-        name="DisputeStage",
-        test=frozenset(DisputeStage.values).__contains__,
-        expects=f"must be one of {', '.join(DisputeStage.values)}",
-        about="Chargebacks only. Without it: by what came before in the chain.",
-    ),
-)
+        about="What is paid out for the line: Amount × SettlementFxRate, less the fee; of NEG: more the fee."),
+    SettlementColumn("SettlementCurrency", CURRENCY_CODES.__contains__, "must be a currency of ISO 4217, e.g. EUR",
+        required=True),
+    SettlementColumn("SettlementFee",
+        _matches(r"[0-9]{1,12}(\.[0-9]{1,4})?"), "must be digits with up to four decimals and no sign, e.g. 0.2500",
+        about="In the settlement currency; already taken off SettlementAmount."),
+    SettlementColumn("SettlementFxRate",
+        _matches(r"(?=.*[1-9])[0-9]{1,9}(\.[0-9]{1,10})?"),
+        "must be a number above 0 with up to ten decimals, e.g. 1.0842",
+        about="Settlement currency for one of Currency; required where they differ, else 1."),
+    SettlementColumn("SettlementDate", _is_date, "must be a date yyyy-MM-dd, e.g. 2026-05-14",
+        required=True, about="When the institute paid out, in its time zone."),
+    SettlementColumn("SettlementStatus", frozenset({"SUCCESS", "FAILED"}).__contains__, "must be SUCCESS or FAILED",
+        about="Without it: SUCCESS."),
+    SettlementColumn("Descriptor", _matches(rf"{_TEXT}{{1,128}}"), "must be up to 128 characters"),
+    SettlementColumn("AccountNumberLast4",
+        _matches(r"[0-9A-Za-z]{4}"), "must be the last four characters of the account, no more"),
+    SettlementColumn("BankCode", _matches(r"[0-9A-Za-z]{1,12}"), "must be up to 12 letters and digits"),
+    SettlementColumn("AccountHolder", _matches(rf"{_TEXT}{{1,128}}"), "must be up to 128 characters"),
+    SettlementColumn("ReasonCode", is_chargeback_reason,
+        "must be the reason of a chargeback, 000.100.2 and two digits, e.g. 000.100.206, or a scheme's code, e.g. 10.4",
+        about="Chargebacks only. A scheme's code is looked up in the institute's table, then in the schemes'."),
+    SettlementColumn("ReasonDesc", _matches(rf"{_TEXT}{{1,128}}"), "must be up to 128 characters",
+        about="Chargebacks only."),
+    SettlementColumn("RespondBy", _is_date, "must be a date yyyy-MM-dd, e.g. 2026-05-14",
+        about="Chargebacks only: until when the institute takes evidence."),
+    SettlementColumn("SchemeReasonCode",
+        _matches(r"[0-9A-Za-z.]{1,16}"), "must be up to 16 letters, digits and dots, e.g. 13.1",
+        about="Chargebacks only: the scheme's own code."),
+    SettlementColumn("SchemeCaseId", _matches(rf"{_TEXT}{{1,64}}"), "must be up to 64 characters",
+        about="Chargebacks only: the scheme's id of the case."),
+    SettlementColumn("AcquirerReferenceNumber",
+        _matches(r"[0-9A-Za-z]{11,24}"), "must be 11 to 24 letters and digits (usually 23 digits)",
+        about="Chargebacks only: the ARN of the disputed transaction."),
+    SettlementColumn("DisputeStage",
+        frozenset(DisputeStage.values).__contains__, f"must be one of {', '.join(DisputeStage.values)}",
+        about="Chargebacks only. Without it: by what came before in the chain."),
+)  # fmt: skip
 COLUMN_NAMES: Final = tuple(column.name for column in SETTLEMENT_COLUMNS)
 COLUMN_INDEX: Final[Mapping[str, int]] = MappingProxyType({name: place for place, name in enumerate(COLUMN_NAMES)})
 REQUIRED_COLUMNS: Final = tuple(column.name for column in SETTLEMENT_COLUMNS if column.required)

@@ -247,11 +247,10 @@ class MarketRows:
         at: datetime | None = None,
         resource_path: str = "",
     ) -> None:
-        """The payment with its two events, its message and its notification. ``chain``: of a follow-up."""
+        """The payment with what is written about it. ``chain``: of a follow-up."""
         at = at or event.at
         first, done = chain is None, at + timedelta(milliseconds=20)
-        number, code = event.card, event.answer.code
-        amount = f"{event.cents / 100:.2f}"
+        number, amount = event.card, f"{event.cents / 100:.2f}"
         vault, merchant = current_vault(), self._channel.merchant_id
         shown = {"card": {"bin": number[:6], "last4Digits": number[-4:]}} if first else {}
         transaction_id = f"SIM{payment.hex[-20:].upper()}" if connector else ""
@@ -267,7 +266,7 @@ class MarketRows:
             amount=amount,
             currency=MARKET_CURRENCY,
             approved_amount=amount if event.approved else None,
-            result_code=code,
+            result_code=event.answer.code,
             test_mode="INTERNAL",
             merchant_transaction_id=_name_order(event) if first else "",
             request=echo,
@@ -288,17 +287,6 @@ class MarketRows:
             completed_at=done,
             **self._shared,
         )
-        status = "APPROVED" if event.approved else "DECLINED"
-        self._line(PaymentEvent, payment_id=payment, at=at, sequence=1, event="begin", status="STARTED", result_code="")
-        self._line(
-            PaymentEvent,
-            payment_id=payment,
-            at=done,
-            sequence=2,
-            event="approve" if event.approved else "decline",
-            status=status,
-            result_code=code,
-        )
         if connector:
             self._line(
                 AcquirerExchange,
@@ -310,6 +298,20 @@ class MarketRows:
                 sent={acquirer_message_store.PATCH_KEY: {"card": {"number": mask_pan(number)}}},
                 received={"responseCode": details["AcquirerResponse"], "transactionId": transaction_id},
             )
+        self._add_events(payment, event, at, done)
+
+    def _add_events(self, payment: UUID, event: MarketAttempt, at: datetime, done: datetime) -> None:
+        """The two events of a payment that began ``at`` and was ``done``, and its notification."""
+        self._line(PaymentEvent, payment_id=payment, at=at, sequence=1, event="begin", status="STARTED", result_code="")
+        self._line(
+            PaymentEvent,
+            payment_id=payment,
+            at=done,
+            sequence=2,
+            event="approve" if event.approved else "decline",
+            status="APPROVED" if event.approved else "DECLINED",
+            result_code=event.answer.code,
+        )
         self._line(
             Notification,
             kind="PAYMENT",

@@ -38,9 +38,9 @@ def kind() -> Iterator[Callable[[Any], WorkKind]]:
 
     def make(step: Any) -> WorkKind:
         made.append("trial")
-        return queue.register_work_kind(
-            WorkKind(name="trial", about="for a test", right="gateway.view_payment", step=step)
-        )
+        trial = WorkKind(name="trial", about="for a test", right="gateway.view_payment", step=step)
+        queue.register_work_kind(trial)
+        return trial
 
     yield make
     queue._KINDS.pop("trial", None)

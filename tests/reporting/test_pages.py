@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.core.cache import cache
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import CommandError, call_command
 from django.db import connection
@@ -506,8 +505,7 @@ def test_the_first_page_misses_files_by_the_day_of_their_institute(db: None, zon
     ClearingInstitute.objects.update(created_at=clock.real_now() - timedelta(days=1))
     take_in(csv([line()]), of)
     came = SettlementFile.objects.get().received_at.astimezone(of.zone)
-    cache.clear()
-    shown = home_settlements.draw_settlement_panel(FULL_ACCESS)
+    shown = home_settlements.build_settlement_panel(FULL_ACCESS)
     assert shown is not None
     missed = [
         f"{day:%Y-%m-%d}" for day in missing_settlements.list_recent_days_without_file(ClearingInstitute.objects.get())

@@ -152,19 +152,15 @@ def load_signing_key() -> tuple[SigningKey, Ed25519PrivateKey]:
     return row, Ed25519PrivateKey.from_private_bytes(bytes.fromhex(opened.reveal()))
 
 
-AUDIT_CHECK: Final = queue.register_work_kind(
-    queue.WorkKind(
-        name="audit trail check",
-        about="the hash chain of the audit trail, checked",
-        right=VIEW_AUDIT_PERMISSION,
-        step=check_chain_slice,
-    )
+AUDIT_CHECK: Final = queue.WorkKind(
+    name="audit trail check",
+    about="the hash chain of the audit trail, checked",
+    right=VIEW_AUDIT_PERMISSION,
+    step=check_chain_slice,
 )
-AUDIT_EXPORT: Final = queue.register_work_kind(
-    queue.WorkKind(
-        name="audit trail export",
-        about="the audit trail with seals, signed",
-        right=VIEW_AUDIT_PERMISSION,
-        step=export_audit_slice,
-    )
+AUDIT_EXPORT: Final = queue.WorkKind(
+    name="audit trail export",
+    about="the audit trail with seals, signed",
+    right=VIEW_AUDIT_PERMISSION,
+    step=export_audit_slice,
 )

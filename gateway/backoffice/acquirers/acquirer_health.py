@@ -184,7 +184,10 @@ def build_health_context(request: HttpRequest) -> dict[str, Any]:
         "channel__merchant"
     )
     listed = list(rows.order_by("-active", "channel__merchant__name", "channel__name", "id")[: MAX_SHOWN_ACCOUNTS + 1])
-    found = {_build_account_key(row): _build_health(row) for row in listed[:MAX_SHOWN_ACCOUNTS]}
+    found: dict[AcquirerAccountKey, AcquirerHealth] = {
+        (row.connector, row.channel_id, row.acquirer_merchant_id): _build_health(row)
+        for row in listed[:MAX_SHOWN_ACCOUNTS]
+    }
     _add_counts(found, query_dashboard("acquirers", scope, _PAYMENTS))
     for connector, account, channel, count in query_dashboard("in-doubt", scope, IN_DOUBT_SQL):
         if (own := found.get((connector, channel, account))) is not None:
@@ -209,10 +212,6 @@ def build_health_context(request: HttpRequest) -> dict[str, Any]:
         "cut": MAX_SHOWN_ACCOUNTS if len(listed) > MAX_SHOWN_ACCOUNTS else 0,
         "rules": reverse("admin:gateway_routingrule_changelist"),
     }
-
-
-def _build_account_key(row: AcquirerAccount) -> AcquirerAccountKey:
-    return row.connector, row.channel_id, row.acquirer_merchant_id
 
 
 def _build_health(row: AcquirerAccount) -> AcquirerHealth:

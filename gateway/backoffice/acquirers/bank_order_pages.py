@@ -257,9 +257,8 @@ class BankFileAdmin(ReadOnlyPage):
         row = self.get_object(request, str(file))
         if row is None or not self.may(request, "view", row):
             raise Http404
-        content = payment_files.render_payment_file(
-            row, payment_files.list_file_orders(row), payment_files.mask_order_iban
-        )
+        orders = payment_files.list_file_orders(row)
+        content = payment_files.render_payment_file(row, orders, lambda order: order.iban_shown)
         self.record(request, "export fetched", row, after={"file": row.name})
         answer = HttpResponse(content, content_type="application/xml")
         answer["Content-Disposition"] = f'attachment; filename="masked-{row.name}"'

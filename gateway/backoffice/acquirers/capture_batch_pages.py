@@ -177,7 +177,7 @@ class CaptureBatchAdmin(ReadOnlyPage):
             "on_line": batch_totals.format_batch_number(row.number),
             "captures": _render_captures(captures),
             "shown": MAX_SHOWN_CAPTURES,
-            "all": _build_captures_url(row),
+            "all": f"{reverse('admin:gateway_batchedcapture_changelist')}?batch__id__exact={row.pk}",
             "may_send": row.state != BatchState.BALANCED and self.may(request, "change", row),
             **(extra_context or {}),
         }
@@ -241,10 +241,6 @@ def _sum_accepted_captures(row: CaptureBatch) -> tuple[int, str]:
         return row.count, format_money(row.total, row.currency)
     sums = batch_close.sum_granted_captures(row)
     return sums.count, format_money(sums.total.amount, row.currency)
-
-
-def _build_captures_url(row: CaptureBatch) -> str:
-    return f"{reverse('admin:gateway_batchedcapture_changelist')}?batch__id__exact={row.pk}"
 
 
 def _render_totals(row: CaptureBatch) -> list[dict[str, str]]:

@@ -13,15 +13,15 @@ from gateway.threeds.exemption_rules import BETTER_STAGE, ExemptionStage
 _RATES: Final = "rates"
 EXEMPTION_INPUTS: Final = (
     CompositeInput(
-        name="lowValue",
-        label=gettext_lazy("low value"),
+        "lowValue",
+        gettext_lazy("low value"),
         kind="select",
         choices=[("", gettext_lazy("do not ask")), ("true", gettext_lazy("ask up to 30 EUR"))],
         help=gettext_lazy("At most 5 payments and 100 EUR of a card since its last strong authentication here."),
     ),
     CompositeInput(
-        name="fraudRate",
-        label=gettext_lazy("low risk: fraud rate of the acquirer"),
+        "fraudRate",
+        gettext_lazy("low risk: fraud rate of the acquirer"),
         unit="%",
         help=gettext_lazy(
             "As it reports the rate of remote card payments; of several acquirers the highest. Up to 0.13: 100 EUR, "
@@ -29,14 +29,14 @@ EXEMPTION_INPUTS: Final = (
         ),
     ),
     CompositeInput(
-        name="maxScore",
-        label=gettext_lazy("low risk: highest risk score"),
+        "maxScore",
+        gettext_lazy("low risk: highest risk score"),
         kind="number",
         help=gettext_lazy("Only payments that a rule set screened and accepted. Empty: 0."),
     ),
     CompositeInput(
-        name="trusted",
-        label=gettext_lazy("trusted merchant"),
+        "trusted",
+        gettext_lazy("trusted merchant"),
         kind="select",
         choices=[("", gettext_lazy("do not ask")), ("true", gettext_lazy("ask the bank for its list"))],
         help=gettext_lazy(
@@ -44,14 +44,14 @@ EXEMPTION_INPUTS: Final = (
         ),
     ),
     CompositeInput(
-        name="corporateBins",
-        label=gettext_lazy("secure corporate cards"),
+        "corporateBins",
+        gettext_lazy("secure corporate cards"),
         kind="commas",
         help=gettext_lazy("First digits of lodged or virtual corporate cards, with commas. Empty: do not ask."),
     ),
     CompositeInput(
-        name="delegatedBins",
-        label=gettext_lazy("delegated authentication"),
+        "delegatedBins",
+        gettext_lazy("delegated authentication"),
         kind="commas",
         help=gettext_lazy(
             "First digits of cards for which you authenticate shoppers by an agreement with the network; stored cards "
@@ -59,8 +59,8 @@ EXEMPTION_INPUTS: Final = (
         ),
     ),
     CompositeInput(
-        name="askedAt",
-        label=gettext_lazy("where it is asked"),
+        "askedAt",
+        gettext_lazy("where it is asked"),
         kind="select",
         wide=True,
         choices=[
@@ -74,8 +74,8 @@ EXEMPTION_INPUTS: Final = (
         ),
     ),
     CompositeInput(
-        name=_RATES,
-        label=gettext_lazy("other currencies"),
+        _RATES,
+        gettext_lazy("other currencies"),
         help=gettext_lazy("EUR for one unit: GBP=1.17, CHF=1.05. A currency without a rate is exempted by no amount."),
     ),
 )

@@ -82,14 +82,12 @@ def replay_exemptions_slice(row: BackgroundWork, folder: AttemptFolder, alive: C
     )
 
 
-EXEMPTION_TRIAL: Final = queue.register_work_kind(
-    queue.WorkKind(
-        name="exemptions",
-        about="Past payments as exemption rules would treat them.",
-        right=VIEW_PAYMENTS_PERMISSION,
-        file_right=EXPORT_PAYMENT_PERMISSION,
-        step=replay_exemptions_slice,
-    )
+EXEMPTION_TRIAL: Final = queue.WorkKind(
+    name="exemptions",
+    about="Past payments as exemption rules would treat them.",
+    right=VIEW_PAYMENTS_PERMISSION,
+    file_right=EXPORT_PAYMENT_PERMISSION,
+    step=replay_exemptions_slice,
 )
 
 

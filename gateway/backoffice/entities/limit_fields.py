@@ -30,19 +30,15 @@ _INSTALLATION: Final = format_lazy(
     settings.GATEWAY_THROTTLE_LIMIT,
     settings.GATEWAY_THROTTLE_WINDOW_S,
 )
-_LIMIT: Final = CompositeInput(
-    name="limit", label=gettext_lazy("at most"), kind="number", unit=gettext_lazy("requests")
-)
-_WINDOW: Final = CompositeInput(
-    name="window_s", label=gettext_lazy("within"), kind="number", unit=gettext_lazy("seconds")
-)
+_LIMIT: Final = CompositeInput("limit", gettext_lazy("at most"), kind="number", unit=gettext_lazy("requests"))
+_WINDOW: Final = CompositeInput("window_s", gettext_lazy("within"), kind="number", unit=gettext_lazy("seconds"))
 
 
 def _build_mode_input(operation: str) -> CompositeInput:
     usual = _INSTALLATION if operation == "*" else _USUAL
     return CompositeInput(
-        name="mode",
-        label=_WORDS.get(operation, operation),
+        "mode",
+        _WORDS.get(operation, operation),
         kind="select",
         choices=[
             (LIMIT_INHERITED, usual),
@@ -94,8 +90,8 @@ def _describe_default(value: Any) -> Any:
 
 CARD_TESTING_INPUTS: Final = (
     CompositeInput(
-        name="enabled",
-        label=gettext_lazy("the guard"),
+        "enabled",
+        gettext_lazy("the guard"),
         kind="select",
         choices=[
             ("", gettext_lazy("as the installation")),
@@ -104,22 +100,22 @@ CARD_TESTING_INPUTS: Final = (
         ],
     ),
     CompositeInput(
-        name="failures",
-        label=gettext_lazy("stops one address or device after"),
+        "failures",
+        gettext_lazy("stops one address or device after"),
         kind="number",
         unit=gettext_lazy("failures"),
         help=_describe_default(settings.GATEWAY_CARD_TESTING_FAILURES),
     ),
     CompositeInput(
-        name="binFailures",
-        label=gettext_lazy("stops one BIN after"),
+        "binFailures",
+        gettext_lazy("stops one BIN after"),
         kind="number",
         unit=gettext_lazy("failures"),
         help=_describe_default(settings.GATEWAY_CARD_TESTING_BIN_FAILURES),
     ),
     CompositeInput(
-        name="windowSeconds",
-        label=gettext_lazy("counted within"),
+        "windowSeconds",
+        gettext_lazy("counted within"),
         kind="number",
         unit=gettext_lazy("seconds"),
         help=_describe_default(settings.GATEWAY_CARD_TESTING_WINDOW_S),

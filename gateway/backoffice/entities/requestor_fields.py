@@ -12,10 +12,10 @@ from django.utils.translation import gettext_lazy
 from gateway.backoffice.kit.composite_field import CompositeInput, CompositeWidget, read_inputs
 from gateway.catalogue.structures import NETWORK_KEYS
 
-_ID: Final = CompositeInput(name="id", label=gettext_lazy("requestor's id"))
-_NAME: Final = CompositeInput(name="name", label=gettext_lazy("requestor's name"))
-_ACQUIRER_BIN: Final = CompositeInput(name="acquirerBin", label=gettext_lazy("acquirer's BIN"))
-_ACQUIRER_MERCHANT: Final = CompositeInput(name="acquirerMerchantId", label=gettext_lazy("merchant id at the acquirer"))
+_ID: Final = CompositeInput("id", gettext_lazy("requestor's id"))
+_NAME: Final = CompositeInput("name", gettext_lazy("requestor's name"))
+_ACQUIRER_BIN: Final = CompositeInput("acquirerBin", gettext_lazy("acquirer's BIN"))
+_ACQUIRER_MERCHANT: Final = CompositeInput("acquirerMerchantId", gettext_lazy("merchant id at the acquirer"))
 _NETWORK_NAMES: Final = {"amex": "American Express", "cb": "Cartes Bancaires", "diners": "Diners Club", "jcb": "JCB"}
 _INPUTS: Final = (_ID, _NAME, _ACQUIRER_BIN, _ACQUIRER_MERCHANT)
 

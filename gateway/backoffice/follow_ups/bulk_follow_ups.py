@@ -439,12 +439,10 @@ def _describe_result(made: Payment) -> tuple[BulkItem.State, str]:
     return BulkItemState.OPEN, ""
 
 
-BULK_CHECK: Final = queue.register_work_kind(
-    queue.WorkKind(name="bulk dry run", about="a dry run for many payments", right=OPERATE_RIGHT, step=check_bulk_slice)
+BULK_CHECK: Final = queue.WorkKind(
+    name="bulk dry run", about="a dry run for many payments", right=OPERATE_RIGHT, step=check_bulk_slice
 )
-BULK_SEND: Final = queue.register_work_kind(
-    queue.WorkKind(
-        name="bulk follow-ups", about="captures, refunds or reversals of many payments", right=OPERATE_RIGHT,
-        step=send_bulk_slice,
-    )
+BULK_SEND: Final = queue.WorkKind(
+    name="bulk follow-ups", about="captures, refunds or reversals of many payments", right=OPERATE_RIGHT,
+    step=send_bulk_slice,
 )  # fmt: skip

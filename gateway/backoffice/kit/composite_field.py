@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar, Final
 
 from django import forms
@@ -26,7 +26,7 @@ InputText = str | Promise
 _WHOLE: Final = re.compile("-?[0-9]{1,9}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class CompositeInput:
     """One input of a composite field. ``kind``: text, number, time, select, lines (a list, one a line), commas (a list,
     with commas), flag (true or absent), flags (a list out of ``choices``). ``unit`` is shown behind it; ``known``
@@ -34,6 +34,7 @@ class CompositeInput:
 
     name: str
     label: InputText
+    _: KW_ONLY
     kind: str = "text"
     help: InputText = ""
     unit: InputText = ""

@@ -139,7 +139,7 @@ class BackgroundWorkAdmin(OwnedPage):
 
     def file_view(self, request: HttpRequest, work: Any) -> HttpResponse | FileResponse:
         row = self.find_row(request, work)
-        path = open_work_file(row)
+        path = queue.find_result_file(row)
         if path is None:
             raise Http404
         if not may_fetch_file(request, row):
@@ -162,11 +162,6 @@ class BackgroundWorkAdmin(OwnedPage):
             messages.success(request, _("Cancelled. What was written is thrown away."))
         else:
             messages.info(request, _("It had ended already."))
-
-
-def open_work_file(row: BackgroundWork) -> Any:
-    """Open the file of finished work for reading."""
-    return queue.find_result_file(row)
 
 
 def may_fetch_file(request: HttpRequest, row: BackgroundWork) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -110,31 +111,23 @@ class Panel:
     """(name, text, address), such as each endpoint that fails."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PanelSource:
-    """Draws a panel for users with ``right``, of their scope; None if there is nothing to draw."""
+PanelBuilder = Callable[[AccessScope], Panel | None]
+"""Builds a panel of a scope; None if there is nothing to show."""
 
-    name: str
-    right: str
-    draw: Callable[[AccessScope], Panel | None]
+_PANELS: Final[dict[str, tuple[str, PanelBuilder, bool]]] = {}
 
 
-_SOURCES: Final[dict[str, PanelSource]] = {}
-
-
-def register_panel(source: PanelSource) -> PanelSource:
-    """Add a panel to the dashboard; other apps call it when their pages are loaded."""
-    _SOURCES[source.name] = source
-    return source
+def register_panel(name: str, right: str, build: PanelBuilder, *, cached: bool = True) -> None:
+    """Add a panel to the dashboard of users with ``right``; other apps call it when their pages are loaded."""
+    _PANELS[name] = (right, build, cached)
 
 
 def draw_panels(request: HttpRequest) -> list[Panel]:
     """Panels of other apps that this user may see."""
-    drawn = [
-        source.draw(scope)
-        for source in _SOURCES.values()
-        if (scope := permissions.find_access_scope(request.user, source.right))
-    ]
+    drawn: list[Panel | None] = []
+    for name, (right, build, cached) in _PANELS.items():
+        if scope := permissions.find_access_scope(request.user, right):
+            drawn.append(cache_for_scope(name, scope, partial(build, scope)) if cached else build(scope))
     return [one for one in drawn if one is not None]
 
 

@@ -213,7 +213,8 @@ def _advance_clock(request: HttpRequest, form: TestClockForm) -> bool:
         return False
     _record_clock_change(request, merchant, before)
     done = ", ".join(f"{name} {count}" for name, count in sorted(moved.ran.items())) or _("nothing was due")
-    messages.success(request, _("Moved to %(now)s UTC; %(done)s.") % {"now": _format_clock(merchant), "done": done})
+    now = f"{clock.merchant_now(merchant):%Y-%m-%d %H:%M}"
+    messages.success(request, _("Moved to %(now)s UTC; %(done)s.") % {"now": now, "done": done})
     if not moved.complete:
         left = _("The clock has %s to go: move it on again.") % moved.remaining
         messages.warning(request, left)
@@ -245,10 +246,6 @@ def _reset_clock(request: HttpRequest, mine: Any) -> HttpResponse:
 def _record_clock_change(request: HttpRequest, merchant: Merchant, before: timedelta) -> None:
     old, new = {"offset": str(before)}, {"offset": str(merchant.clock_offset)}
     audit_log.record_audit_entry(actor_from_request(request), "move clock", merchant, before=old, after=new)
-
-
-def _format_clock(merchant: Merchant) -> str:
-    return f"{clock.merchant_now(merchant):%Y-%m-%d %H:%M}"
 
 
 def build_system_urls(site: Any) -> list[URLPattern]:

@@ -230,11 +230,9 @@ def _finish_xlsx(folder: AttemptFolder, sheets: Sequence[Sequence[FilePart]], al
     return workbook.assemble_workbook(folder, EXPORT_XLSX_NAME, named, alive)
 
 
-PAYMENT_EXPORT: Final = queue.register_work_kind(
-    queue.WorkKind(
-        name="payments export",
-        about="payments as CSV or XLSX",
-        right=EXPORT_PAYMENT_PERMISSION,
-        step=export_payments_slice,
-    )
+PAYMENT_EXPORT: Final = queue.WorkKind(
+    name="payments export",
+    about="payments as CSV or XLSX",
+    right=EXPORT_PAYMENT_PERMISSION,
+    step=export_payments_slice,
 )

@@ -27,32 +27,30 @@ _EMPTY: Final = [("", "–")]
 RULE_FIELD_NAMES: Final = (*fields.RISK_FIELDS, "risk.parameters[name]")
 _AMOUNT: Final = gettext_lazy("An amount such as 500.00, in the currency beside it.")
 _FIELD: Final = CompositeInput(
-    name="field",
-    label=gettext_lazy("field"),
+    "field",
+    gettext_lazy("field"),
     known=RULE_FIELD_NAMES,
     help=gettext_lazy("Such as customer.email, billing.country or risk.parameters[loyalty]."),
 )
-_CURRENCY: Final = CompositeInput(name="currency", label=gettext_lazy("currency"), known=sorted(CURRENCY_CODES))
+_CURRENCY: Final = CompositeInput("currency", gettext_lazy("currency"), known=sorted(CURRENCY_CODES))
 CONDITION_INPUTS: Final[Mapping[str, Sequence[CompositeInput]]] = MappingProxyType(
     {
         "list": (
             _FIELD,
-            CompositeInput(
-                name="list", label=gettext_lazy("name of a list"), help=gettext_lazy("Or values, not both.")
-            ),
-            CompositeInput(name="values", label=gettext_lazy("values"), kind="lines", help=gettext_lazy("One a line.")),
-            CompositeInput(name="outside", label=gettext_lazy("holds when it is on none of them"), kind="flag"),
+            CompositeInput("list", gettext_lazy("name of a list"), help=gettext_lazy("Or values, not both.")),
+            CompositeInput("values", gettext_lazy("values"), kind="lines", help=gettext_lazy("One a line.")),
+            CompositeInput("outside", gettext_lazy("holds when it is on none of them"), kind="flag"),
         ),
         "velocity": (
             CompositeInput(
-                name="per",
-                label=gettext_lazy("with the same"),
+                "per",
+                gettext_lazy("with the same"),
                 kind="select",
                 choices=[*_EMPTY, *((one, one) for one in fields.VELOCITY_FIELDS)],
             ),
             CompositeInput(
-                name="count",
-                label=gettext_lazy("counted are"),
+                "count",
+                gettext_lazy("counted are"),
                 kind="select",
                 choices=[
                     (VELOCITY_MEASURES[0], gettext_lazy("payments")),
@@ -61,32 +59,30 @@ CONDITION_INPUTS: Final[Mapping[str, Sequence[CompositeInput]]] = MappingProxyTy
                 ],
             ),
             CompositeInput(
-                name="over",
-                label=gettext_lazy("more than"),
+                "over",
+                gettext_lazy("more than"),
                 kind="number",
                 help=gettext_lazy("A count; for a volume an amount such as 500.00."),
             ),
             CompositeInput(
-                name="within",
-                label=gettext_lazy("within"),
-                help=gettext_lazy("Such as 30s, 10m, 24h or 7d; at most 30d."),
+                "within", gettext_lazy("within"), help=gettext_lazy("Such as 30s, 10m, 24h or 7d; at most 30d.")
             ),
             CompositeInput(
-                name="currency",
-                label=gettext_lazy("currency"),
+                "currency",
+                gettext_lazy("currency"),
                 known=sorted(CURRENCY_CODES),
                 help=gettext_lazy("For a volume only."),
             ),
         ),
         "amount": (
             _CURRENCY,
-            CompositeInput(name="over", label=gettext_lazy("over"), help=_AMOUNT),
-            CompositeInput(name="under", label=gettext_lazy("under"), help=_AMOUNT),
+            CompositeInput("over", gettext_lazy("over"), help=_AMOUNT),
+            CompositeInput("under", gettext_lazy("under"), help=_AMOUNT),
         ),
         "countries": (
             CompositeInput(
-                name="differ",
-                label=gettext_lazy("two of these differ"),
+                "differ",
+                gettext_lazy("two of these differ"),
                 kind="flags",
                 wide=True,
                 choices=[(one, one) for one in fields.COUNTRY_FIELDS],
@@ -94,27 +90,25 @@ CONDITION_INPUTS: Final[Mapping[str, Sequence[CompositeInput]]] = MappingProxyTy
         ),
         "disposable-email": (
             CompositeInput(
-                name="also",
-                label=gettext_lazy("further domains"),
+                "also",
+                gettext_lazy("further domains"),
                 kind="lines",
                 wide=True,
                 help=gettext_lazy("One a line; those that are known anyway need not be named."),
             ),
         ),
         "time": (
-            CompositeInput(name="from", label=gettext_lazy("from"), kind="time"),
+            CompositeInput("from", gettext_lazy("from"), kind="time"),
+            CompositeInput("to", gettext_lazy("to"), kind="time", help=gettext_lazy("May be past midnight.")),
             CompositeInput(
-                name="to", label=gettext_lazy("to"), kind="time", help=gettext_lazy("May be past midnight.")
-            ),
-            CompositeInput(
-                name="zone",
-                label=gettext_lazy("time zone"),
+                "zone",
+                gettext_lazy("time zone"),
                 known=list_time_zones(),
                 help=gettext_lazy("Such as Europe/Berlin; empty: UTC."),
             ),
             CompositeInput(
-                name="days",
-                label=gettext_lazy("days"),
+                "days",
+                gettext_lazy("days"),
                 kind="flags",
                 choices=[(day, day) for day in WEEKDAYS],
                 wide=True,
@@ -123,15 +117,13 @@ CONDITION_INPUTS: Final[Mapping[str, Sequence[CompositeInput]]] = MappingProxyTy
         ),
         "field": (
             _FIELD,
-            CompositeInput(name="is", label=gettext_lazy("is one of"), kind="lines", help=gettext_lazy("One a line.")),
+            CompositeInput("is", gettext_lazy("is one of"), kind="lines", help=gettext_lazy("One a line.")),
+            CompositeInput("not", gettext_lazy("is none of"), kind="lines", help=gettext_lazy("One a line.")),
+            CompositeInput("missing", gettext_lazy("is missing"), kind="flag"),
+            CompositeInput("over", gettext_lazy("is a number over"), kind="number"),
             CompositeInput(
-                name="not", label=gettext_lazy("is none of"), kind="lines", help=gettext_lazy("One a line.")
-            ),
-            CompositeInput(name="missing", label=gettext_lazy("is missing"), kind="flag"),
-            CompositeInput(name="over", label=gettext_lazy("is a number over"), kind="number"),
-            CompositeInput(
-                name="under",
-                label=gettext_lazy("is a number under"),
+                "under",
+                gettext_lazy("is a number under"),
                 kind="number",
                 help=gettext_lazy("Exactly one of these tests."),
             ),
@@ -146,18 +138,16 @@ CONDITION_TITLES: Final = {
     "field": gettext_lazy("value of a field"),
 }  # fmt: skip
 _KIND: Final = CompositeInput(
-    name="kind",
-    label=gettext_lazy("condition"),
+    "kind",
+    gettext_lazy("condition"),
     kind="select",
     choices=[(kind, CONDITION_TITLES[kind]) for kind in CONDITION_KINDS],
 )
-_NAME: Final = CompositeInput(
-    name="name", label=gettext_lazy("name"), help=gettext_lazy("What a clerk reads beside a payment.")
-)
+_NAME: Final = CompositeInput("name", gettext_lazy("name"), help=gettext_lazy("What a clerk reads beside a payment."))
 SCORE_EFFECT: Final = "score"
 _EFFECT: Final = CompositeInput(
-    name="effect",
-    label=gettext_lazy("then"),
+    "effect",
+    gettext_lazy("then"),
     kind="select",
     choices=[
         (SCORE_EFFECT, gettext_lazy("add points to the score")),
@@ -167,15 +157,15 @@ _EFFECT: Final = CompositeInput(
     ],
 )
 _POINTS: Final = CompositeInput(
-    name="score",
-    label=gettext_lazy("points"),
+    "score",
+    gettext_lazy("points"),
     kind="number",
     unit=gettext_lazy("points"),
     help=gettext_lazy("Below zero in favour of the payment."),
 )
 _CODE: Final = CompositeInput(
-    name="code",
-    label=gettext_lazy("result code"),
+    "code",
+    gettext_lazy("result code"),
     help=gettext_lazy("Of a review or decline; empty: the usual one of the condition."),
 )
 
@@ -314,16 +304,14 @@ _CVV_WORDS: Final = {
     "S": gettext_lazy("S: should be there"), "U": gettext_lazy("U: issuer cannot check"),
 }  # fmt: skip
 SCORE_INPUTS: Final = (
-    CompositeInput(name="start", label=gettext_lazy("score at the start"), kind="number", unit=gettext_lazy("points"),
+    CompositeInput("start", gettext_lazy("score at the start"), kind="number", unit=gettext_lazy("points"),
           help=gettext_lazy("Empty: 0.")),
-    CompositeInput(name="reviewFrom", label=gettext_lazy("review from"), kind="number", unit=gettext_lazy("points"),
+    CompositeInput("reviewFrom", gettext_lazy("review from"), kind="number", unit=gettext_lazy("points"),
           help=gettext_lazy("Empty: no score leads to a review.")),
-    CompositeInput(name="declineFrom", label=gettext_lazy("decline from"), kind="number", unit=gettext_lazy("points"),
+    CompositeInput("declineFrom", gettext_lazy("decline from"), kind="number", unit=gettext_lazy("points"),
           help=gettext_lazy("Empty: no score declines.")),
 )  # fmt: skip
-AVS_INPUTS: Final = tuple(
-    CompositeInput(name=one, label=_AVS_WORDS[one], kind="select", choices=_POLICIES) for one in AVS_ANSWERS
-)
+AVS_INPUTS: Final = tuple(CompositeInput(one, _AVS_WORDS[one], kind="select", choices=_POLICIES) for one in AVS_ANSWERS)
 CVV_INPUTS: Final = tuple(
-    CompositeInput(name=one, label=words, kind="select", choices=_POLICIES) for one, words in _CVV_WORDS.items()
+    CompositeInput(one, words, kind="select", choices=_POLICIES) for one, words in _CVV_WORDS.items()
 )

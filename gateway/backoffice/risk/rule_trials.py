@@ -296,11 +296,9 @@ def _finish_trial(trial: RiskTrial, rules: RuleSet, cursor: Mapping[str, Any], a
         RiskTrialObservation.objects.filter(trial=trial).delete()
 
 
-RISK_TRIAL: Final = queue.register_work_kind(
-    queue.WorkKind(
-        name="risk trial",
-        about="a rule set tried over past payments",
-        right=VIEW_RISK_TRIAL_PERMISSION,
-        step=try_rules_slice,
-    )
+RISK_TRIAL: Final = queue.WorkKind(
+    name="risk trial",
+    about="a rule set tried over past payments",
+    right=VIEW_RISK_TRIAL_PERMISSION,
+    step=try_rules_slice,
 )

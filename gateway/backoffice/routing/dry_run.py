@@ -103,14 +103,12 @@ def replay_routing_slice(row: BackgroundWork, folder: AttemptFolder, alive: Call
     )
 
 
-ROUTING_DRY_RUN: Final = queue.register_work_kind(
-    queue.WorkKind(
-        name="routing",
-        about="Past payments as today's routing rules would send them.",
-        right=VIEW_ROUTING_PERMISSION,
-        file_right=EXPORT_PAYMENT_PERMISSION,
-        step=replay_routing_slice,
-    )
+ROUTING_DRY_RUN: Final = queue.WorkKind(
+    name="routing",
+    about="Past payments as today's routing rules would send them.",
+    right=VIEW_ROUTING_PERMISSION,
+    file_right=EXPORT_PAYMENT_PERMISSION,
+    step=replay_routing_slice,
 )
 
 

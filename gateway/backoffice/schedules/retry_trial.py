@@ -63,14 +63,12 @@ def try_retry_timing(row: BackgroundWork, _folder: AttemptFolder, alive: Callabl
     )
 
 
-RETRY_TRIAL: Final = queue.register_work_kind(
-    queue.WorkKind(
-        name="retries",
-        about="Past retries of subscription charges as outcomes would have timed them.",
-        right=RETRY_TRIAL_PERMISSION,
-        file_right=RETRY_TRIAL_PERMISSION,
-        step=try_retry_timing,
-    )
+RETRY_TRIAL: Final = queue.WorkKind(
+    name="retries",
+    about="Past retries of subscription charges as outcomes would have timed them.",
+    right=RETRY_TRIAL_PERMISSION,
+    file_right=RETRY_TRIAL_PERMISSION,
+    step=try_retry_timing,
 )
 
 

@@ -10,20 +10,15 @@ from django.utils.translation import gettext as _
 from gateway.access.permissions import AccessScope
 from gateway.backoffice.kit.formatting import format_number
 from gateway.backoffice.operations import dashboard
-from gateway.backoffice.operations.dashboard import Figure, Panel, PanelSource
+from gateway.backoffice.operations.dashboard import Figure, Panel
 from gateway.backoffice.webhooks import webhook_figures
 from gateway.models import WebhookEndpoint
 
 MAX_FAILING_ENDPOINTS: Final = 5
 
 
-def draw_webhook_panel(scope: AccessScope) -> Panel | None:
-    """The panel for a scope; None if it has no endpoints."""
-    panel: Panel | None = dashboard.cache_for_scope("webhooks", scope, lambda: _draw_panel(scope))
-    return panel
-
-
-def _draw_panel(scope: AccessScope) -> Panel | None:
+def build_webhook_panel(scope: AccessScope) -> Panel | None:
+    """The panel of webhooks; None without endpoints."""
     own = WebhookEndpoint.objects.filter(scope.where()).select_related("merchant").order_by("-id")
     rows = {row.pk: row for row in own[: webhook_figures.MAX_MEASURED_ENDPOINTS]}
     if not rows:
@@ -62,6 +57,4 @@ def _draw_panel(scope: AccessScope) -> Panel | None:
     )
 
 
-WEBHOOK_PANEL: Final = dashboard.register_panel(
-    PanelSource(name="webhooks", right="gateway.view_webhookendpoint", draw=draw_webhook_panel)
-)
+dashboard.register_panel("webhooks", "gateway.view_webhookendpoint", build_webhook_panel)

@@ -39,60 +39,30 @@ WEBHOOK_SECRETS_SETTING: Final = "webhook_secrets"
 _LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 
 CARD_API_SETTINGS: Final = (
-    ConnectorSetting(
-        name="url",
-        about="Where the processor's API is, without /v1. Plain http only on this machine itself, in test.",
-        pattern=r"https?://[A-Za-z0-9.\[\]:_-]{1,250}(/[A-Za-z0-9._~/-]{0,200})?",
-        allowed="an https address",
-        default=CARD_API_URL,
-        place=True,
-    ),
-    ConnectorSetting(
-        name="profile",
-        about="full: the whole API, with idempotency keys. core: servers that know a few parameters only, in test.",
-        pattern=f"{FULL_PROFILE}|{CORE_PROFILE}",
-        allowed=f"{FULL_PROFILE} or {CORE_PROFILE}",
-        default=FULL_PROFILE,
-    ),
-    ConnectorSetting(
-        name="multicapture",
-        about="Whether an authorization may be captured in several parts, where the card allows.",
-        pattern=f"off|{MULTICAPTURE_IF_AVAILABLE}",
-        allowed=f"off or {MULTICAPTURE_IF_AVAILABLE}",
-        default="off",
-    ),
-    ConnectorSetting(
-        name="mit_reference",
-        about="Whether a payment that the merchant initiates names the scheme's reference of the agreement's first. "
+    ConnectorSetting("url",
+        "Where the processor's API is, without /v1. Plain http only on this machine itself, in test.",
+        r"https?://[A-Za-z0-9.\[\]:_-]{1,250}(/[A-Za-z0-9._~/-]{0,200})?", "an https address",
+        default=CARD_API_URL, place=True),
+    ConnectorSetting("profile",
+        "full: the whole API, with idempotency keys. core: servers that know a few parameters only, in test.",
+        f"{FULL_PROFILE}|{CORE_PROFILE}", f"{FULL_PROFILE} or {CORE_PROFILE}", default=FULL_PROFILE),
+    ConnectorSetting("multicapture",
+        "Whether an authorization may be captured in several parts, where the card allows.",
+        f"off|{MULTICAPTURE_IF_AVAILABLE}", f"off or {MULTICAPTURE_IF_AVAILABLE}", default="off"),
+    ConnectorSetting("mit_reference",
+        "Whether a payment that the merchant initiates names the scheme's reference of the agreement's first. "
         "The processor allows that to accounts on request, and refuses these payments of others.",
-        pattern=f"on|{MIT_REFERENCE_OFF}",
-        allowed=f"on or {MIT_REFERENCE_OFF}",
-        default="on",
-    ),
-    ConnectorSetting(
-        name="api_version",
-        about="The version of the API that is asked for.",
-        pattern=r"[0-9]{4}-[0-9]{2}-[0-9]{2}(\.[a-z]{1,32})?",
-        allowed="yyyy-MM-dd, perhaps with a name",
-        default=CARD_API_VERSION,
-    ),
-    ConnectorSetting(
-        name=API_KEY_SETTING,
-        about="The secret key, or one restricted to payment intents, setup intents, refunds, disputes.",
-        pattern=r"(sk|rk)_[A-Za-z0-9_]{5,250}",
-        allowed="sk_… or rk_…",
-        required=True,
-        secret=True,
-        place=True,
-    ),
-    ConnectorSetting(
-        name=WEBHOOK_SECRETS_SETTING,
-        about="What the processor's webhooks are signed with; two while one is being replaced.",
-        pattern=r"whsec_[A-Za-z0-9_+/=-]{1,250}( whsec_[A-Za-z0-9_+/=-]{1,250}){0,2}",
-        allowed="one to three, whsec_…, with a space between",
-        secret=True,
-    ),
-)
+        f"on|{MIT_REFERENCE_OFF}", f"on or {MIT_REFERENCE_OFF}", default="on"),
+    ConnectorSetting("api_version", "The version of the API that is asked for.",
+        r"[0-9]{4}-[0-9]{2}-[0-9]{2}(\.[a-z]{1,32})?", "yyyy-MM-dd, perhaps with a name", default=CARD_API_VERSION),
+    ConnectorSetting(API_KEY_SETTING,
+        "The secret key, or one restricted to payment intents, setup intents, refunds, disputes.",
+        r"(sk|rk)_[A-Za-z0-9_]{5,250}", "sk_… or rk_…", required=True, secret=True, place=True),
+    ConnectorSetting(WEBHOOK_SECRETS_SETTING,
+        "What the processor's webhooks are signed with; two while one is being replaced.",
+        r"whsec_[A-Za-z0-9_+/=-]{1,250}( whsec_[A-Za-z0-9_+/=-]{1,250}){0,2}",
+        "one to three, whsec_…, with a space between", secret=True),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

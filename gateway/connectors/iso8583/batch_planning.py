@@ -20,6 +20,7 @@ from gateway.core import clock
 from gateway.db.statement import execute_sql
 from gateway.models import BatchedCapture, CaptureBatch, Channel, Merchant, Payment, Status
 from gateway.timers import wakeup
+from gateway.timers.merchant_clocks import bind_run, due_sql, find_earliest
 
 CAPTURE_BATCH_TIMER: Final = "capture batches"
 """Name of the timer that plans and sends batches."""
@@ -31,24 +32,18 @@ MAX_BATCHES_PER_ROUND: Final = 50
 log = structlog.get_logger(__name__)
 
 # Captures whose payment is not pending (yet, or any more) are not sent.
-_DUE: Final = """
+_DUE: Final = f"""
 SELECT c.channel_id, c.acquirer_merchant_id, c.currency FROM gateway_batchedcapture c
 JOIN gateway_merchant m ON m.id = c.merchant_id JOIN gateway_payment p ON p.id = c.payment AND p.status = 'PENDING'
-WHERE c.state = 'WAITING' AND c.present_at <= %(now)s + m.clock_offset
-    AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid)
+WHERE c.state = 'WAITING' AND {due_sql("c.present_at")}
 GROUP BY 1, 2, 3 ORDER BY random() LIMIT %(limit)s
-"""
+"""  # noqa: S608 - a constant
 
 
 def plan_due_batches(merchant: Merchant | None = None) -> int:
     """Plan the due batches of one merchant or all. Returns the number of captures in them."""
-    values = {
-        "now": clock.real_now(),
-        "merchant": merchant.pk if merchant is not None else None,
-        "limit": MAX_BATCHES_PER_ROUND,
-    }
     decided = 0
-    for channel, account, currency in execute_sql(_DUE, values):
+    for channel, account, currency in execute_sql(_DUE, bind_run(merchant, limit=MAX_BATCHES_PER_ROUND)):
         try:
             decided += plan_batch(channel, account, currency)
         except Exception:  # one account must not block the others; its captures stay due
@@ -108,9 +103,8 @@ def count_waiting_captures(channel: Channel, account: str) -> QuerySet[BatchedCa
 
 def next_batch_run(merchant: Merchant) -> datetime | None:
     """When this merchant's next capture is due, by the merchant's clock."""
-    rows = BatchedCapture.objects.filter(merchant=merchant, state=BatchedCapture.State.WAITING)
-    found: datetime | None = rows.order_by("present_at").values_list("present_at", flat=True).first()
-    return found
+    waiting = BatchedCapture.objects.filter(merchant=merchant, state=BatchedCapture.State.WAITING)
+    return find_earliest(waiting, "present_at")
 
 
 def _next_batch_number(channel: UUID, account: str) -> int:

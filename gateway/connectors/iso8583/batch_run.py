@@ -33,6 +33,7 @@ from gateway.core import clock
 from gateway.db.statement import execute_sql
 from gateway.models import CaptureBatch, Merchant
 from gateway.timers import wakeup
+from gateway.timers.merchant_clocks import bind_run
 from gateway.vault.sealing import VaultError
 
 MAX_BATCHES_PER_RUN: Final = 200
@@ -83,13 +84,7 @@ def send_due_batches(connector: Connector, merchant: Merchant | None = None) -> 
 
 def claim_due_batch(merchant: Merchant | None = None) -> CaptureBatch | None:
     """Claim the next due batch under a lease; None if there is none."""
-    values = {
-        "now": clock.real_now(),
-        "lease": get_batch_lease(),
-        "merchant": merchant.pk if merchant is not None else None,
-        "patience": MAX_BLOCKING_FAILURES,
-    }
-    found = execute_sql(_CLAIM, values)
+    found = execute_sql(_CLAIM, bind_run(merchant, lease=get_batch_lease(), patience=MAX_BLOCKING_FAILURES))
     return CaptureBatch.objects.get(pk=found[0][0]) if found else None
 
 

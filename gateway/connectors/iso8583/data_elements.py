@@ -79,7 +79,7 @@ def _replacement(asked: IsoRequest) -> str:
     return f"{left:012}{'0' * 12}{'0' * 18}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class DataElement:
     """One data element: the messages (MESSAGE_KINDS) it is sent in, and how it is filled; '' leaves it out."""
 
@@ -101,111 +101,64 @@ REASON_CODES: Final[Mapping[ReversalReason, str]] = MappingProxyType(
 as Mastercard has them in DE39 of a reversal; not checked against its Customer Interface Specification."""
 
 DATA_ELEMENTS: Final = (
-    DataElement(number="2", kinds=_ALL, about="card number, or the network token's", fill=_account),
+    DataElement("2", _ALL, "card number, or the network token's", _account),
+    DataElement("3", _ALL, "processing code; of RV and reversals the original's", lambda q: q.processing),
+    DataElement("4", _ALL, "amount in minor units; of RV the original's, with increments", _amount),
+    DataElement("7", _ALL, "when this authorization attempt or reversal began, UTC", lambda q: f"{q.at:%m%d%H%M%S}"),
+    DataElement("11", _ALL, "trace number, once a day on a terminal", _trace),
+    DataElement("12", _ALL, "the same time, local; of RV and reversals the original's", lambda q: f"{q.local:%H%M%S}"),
+    DataElement("13", _ALL, "the day of DE12", lambda q: f"{q.local:%m%d}"),
+    DataElement("14", _ALL, "card.expiryYear, card.expiryMonth", _expiry),
     DataElement(
-        number="3", kinds=_ALL, about="processing code; of RV and reversals the original's", fill=lambda q: q.processing
+        "18",
+        _ALL,
+        "merchant.mcc, else the account's mcc",
+        lambda q: mcc if len(mcc := q.given("merchant.mcc")) == 4 and mcc.isdecimal() else q.terminal.mcc,
+    ),
+    DataElement("22", _ALL, "812 e-commerce, 102 credential on file, 012 mail or telephone order", _entry),
+    DataElement("24", _ALL, "the account's nii", lambda q: q.terminal.nii),
+    DataElement(
+        "25", _ALL, "59 e-commerce, 08 merchant-initiated or by mail or telephone, 51 verification", _condition
+    ),
+    DataElement("32", _ALL, "the account's institution", lambda q: q.terminal.institution),
+    DataElement(
+        "37",
+        _ALL,
+        "reference number, ydddhh and the trace number; of CP, RV, increments and renewals the original's",
+        lambda q: q.own.rrn,
     ),
     DataElement(
-        number="4", kinds=_ALL, about="amount in minor units; of RV the original's, with increments", fill=_amount
+        "38",
+        "CP RF RV V",
+        "authorization code of the original, where it was approved",
+        lambda q: f"{q.original.auth:6}" if q.original is not None and q.original.auth else "",
     ),
     DataElement(
-        number="7",
-        kinds=_ALL,
-        about="when this authorization attempt or reversal began, UTC",
-        fill=lambda q: f"{q.at:%m%d%H%M%S}",
+        "39",
+        "RV V",
+        "why it is reversed: 17 the merchant asked, 68 no answer in time, 34 suspected fraud",
+        lambda q: REASON_CODES[q.request.reversal_reason],
     ),
-    DataElement(number="11", kinds=_ALL, about="trace number, once a day on a terminal", fill=_trace),
+    DataElement("41", _ALL, "the account's terminal", lambda q: f"{q.terminal.terminal:8}"),
     DataElement(
-        number="12",
-        kinds=_ALL,
-        about="the same time, local; of RV and reversals the original's",
-        fill=lambda q: f"{q.local:%H%M%S}",
+        "42", _ALL, "the merchant's id at the acquirer", lambda q: f"{transliterate(q.terminal.merchant)[:15]:15}"
     ),
-    DataElement(number="13", kinds=_ALL, about="the day of DE12", fill=lambda q: f"{q.local:%m%d}"),
-    DataElement(number="14", kinds=_ALL, about="card.expiryYear, card.expiryMonth", fill=_expiry),
+    DataElement("43", _MONEY, "descriptor, merchant.city, merchant.country, else the account's", _where),
+    DataElement("48", _ALL, "the private field's parts (or DE126)", lambda q: write_private_field(q.parts)),
+    DataElement("49", _ALL, "currency, ISO 4217 number", lambda q: currency_number(q.request.money.currency)),
+    DataElement("63", _ALL, "the payment's id", lambda q: q.request.payment.hex),
+    DataElement("90", "CP RF RV V", "the original's type, DE11, DE7, DE32", _original),
+    DataElement("95", "RV V", "what is left of the original, when it is less than all", _replacement),
     DataElement(
-        number="18",
-        kinds=_ALL,
-        about="merchant.mcc, else the account's mcc",
-        fill=lambda q: mcc if len(mcc := q.given("merchant.mcc")) == 4 and mcc.isdecimal() else q.terminal.mcc,
-    ),
-    DataElement(
-        number="22",
-        kinds=_ALL,
-        about="812 e-commerce, 102 credential on file, 012 mail or telephone order",
-        fill=_entry,
-    ),
-    DataElement(number="24", kinds=_ALL, about="the account's nii", fill=lambda q: q.terminal.nii),
-    DataElement(
-        number="25",
-        kinds=_ALL,
-        about="59 e-commerce, 08 merchant-initiated or by mail or telephone, 51 verification",
-        fill=_condition,
-    ),
-    DataElement(number="32", kinds=_ALL, about="the account's institution", fill=lambda q: q.terminal.institution),
-    DataElement(
-        number="37",
-        kinds=_ALL,
-        about="reference number, ydddhh and the trace number; of CP, RV, increments and renewals the original's",
-        fill=lambda q: q.own.rrn,
+        "104",
+        _ADDENDA,
+        "a transfer's kind, sender and recipient",
+        lambda q: write_addendum("104", q.addenda.get("104", {})),
     ),
     DataElement(
-        number="38",
-        kinds="CP RF RV V",
-        about="authorization code of the original, where it was approved",
-        fill=lambda q: f"{q.original.auth:6}" if q.original is not None and q.original.auth else "",
+        "120", _ADDENDA, "level 3 data: lines of the cart", lambda q: write_addendum("120", q.addenda.get("120", {}))
     ),
-    DataElement(
-        number="39",
-        kinds="RV V",
-        about="why it is reversed: 17 the merchant asked, 68 no answer in time, 34 suspected fraud",
-        fill=lambda q: REASON_CODES[q.request.reversal_reason],
-    ),
-    DataElement(number="41", kinds=_ALL, about="the account's terminal", fill=lambda q: f"{q.terminal.terminal:8}"),
-    DataElement(
-        number="42",
-        kinds=_ALL,
-        about="the merchant's id at the acquirer",
-        fill=lambda q: f"{transliterate(q.terminal.merchant)[:15]:15}",
-    ),
-    DataElement(
-        number="43", kinds=_MONEY, about="descriptor, merchant.city, merchant.country, else the account's", fill=_where
-    ),
-    DataElement(
-        number="48",
-        kinds=_ALL,
-        about="the private field's parts (or DE126)",
-        fill=lambda q: write_private_field(q.parts),
-    ),
-    DataElement(
-        number="49",
-        kinds=_ALL,
-        about="currency, ISO 4217 number",
-        fill=lambda q: currency_number(q.request.money.currency),
-    ),
-    DataElement(number="63", kinds=_ALL, about="the payment's id", fill=lambda q: q.request.payment.hex),
-    DataElement(number="90", kinds="CP RF RV V", about="the original's type, DE11, DE7, DE32", fill=_original),
-    DataElement(
-        number="95", kinds="RV V", about="what is left of the original, when it is less than all", fill=_replacement
-    ),
-    DataElement(
-        number="104",
-        kinds=_ADDENDA,
-        about="a transfer's kind, sender and recipient",
-        fill=lambda q: write_addendum("104", q.addenda.get("104", {})),
-    ),
-    DataElement(
-        number="120",
-        kinds=_ADDENDA,
-        about="level 3 data: lines of the cart",
-        fill=lambda q: write_addendum("120", q.addenda.get("120", {})),
-    ),
-    DataElement(
-        number="121",
-        kinds=_ADDENDA,
-        about="flight: ticket and legs",
-        fill=lambda q: write_addendum("121", q.addenda.get("121", {})),
-    ),
+    DataElement("121", _ADDENDA, "flight: ticket and legs", lambda q: write_addendum("121", q.addenda.get("121", {}))),
 )
 """The mapping. Not sent: DE23 and DE55 (chip), DE35 and DE45 (track), DE52 (PIN), which do not exist in e-commerce;
 DE54, DE61, DE62, whose contents differ by acquirer; DE60 is sent in batches only (batch_totals.py)."""

@@ -14,33 +14,27 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 
 from gateway.connectors.sepa import order_records
-from gateway.core import clock
 from gateway.db.statement import execute_sql
 from gateway.models import BankFile, BankOrder, Merchant
+from gateway.timers.merchant_clocks import bind_run, due_sql, find_earliest
 
 MAX_FINALIZED_PER_RUN: Final = 500
 
 
-_DUE: Final = """
+_DUE: Final = f"""
 SELECT o.payment FROM gateway_bankorder o JOIN gateway_merchant m ON m.id = o.merchant_id
 JOIN gateway_bankfile f ON f.id = o.file_id
-WHERE o.state = 'FILED' AND f.state = 'DELIVERED' AND o.final_at <= %(now)s + m.clock_offset AND o.undecided_at IS NULL
+WHERE o.state = 'FILED' AND f.state = 'DELIVERED' AND {due_sql("o.final_at")} AND o.undecided_at IS NULL
     AND NOT EXISTS (SELECT FROM gateway_bankorder c
         WHERE c.original_payment = o.payment AND c.kind = 'CANCEL' AND c.state IN ('WAITING', 'FILED'))
-    AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid)
 ORDER BY o.final_at LIMIT %(limit)s
-"""
+"""  # noqa: S608 - a constant
 
 
 def finalize_due_collections(merchant: Merchant | None = None) -> int:
     """Book the collections that were not rejected in time. Returns how many."""
-    values = {
-        "now": clock.real_now(),
-        "merchant": merchant.pk if merchant is not None else None,
-        "limit": MAX_FINALIZED_PER_RUN,
-    }
-    due: list[UUID] = [row[0] for row in execute_sql(_DUE, values)]
-    return sum(_finalize_collection(payment) for payment in due)
+    due = execute_sql(_DUE, bind_run(merchant, limit=MAX_FINALIZED_PER_RUN))
+    return sum(_finalize_collection(payment) for (payment,) in due)
 
 
 @transaction.atomic
@@ -70,9 +64,7 @@ def next_collection_finality(merchant: Merchant) -> datetime | None:
     rows = BankOrder.objects.filter(
         merchant=merchant,
         state=BankOrder.State.FILED,
-        final_at__isnull=False,
         undecided_at=None,
         file__state=BankFile.State.DELIVERED,
     ).exclude(Exists(_list_open_cancellations().filter(original_payment=OuterRef("pk"))))
-    found: datetime | None = rows.order_by("final_at").values_list("final_at", flat=True).first()
-    return found
+    return find_earliest(rows, "final_at")

@@ -34,149 +34,65 @@ TRANSFER_SCHEMAS: Final = {"pain.008.001.08": "pain.001.001.09", "pain.008.001.0
 """Schema of collections → the transfer schema that the same banks accept."""
 REQUEST_SCHEMAS: Final = ("camt.055.001.08", "camt.055.001.05", "camt.055.001.01")
 
+_CREDITOR_ID: Final = r"[A-Z]{2}[0-9]{2}[A-Za-z0-9]{3}[A-Za-z0-9+?/:().,'-]{1,28}"
+
 SEPA_SETTINGS: Final[tuple[ConnectorSetting, ...]] = (
-    ConnectorSetting(
-        name="creditorName",
-        about="Name of the creditor, as it stands in files and on statements.",
-        pattern=r"[^\x00-\x1f]{1,70}",
-        allowed="1 to 70 characters",
-        required=True,
-    ),
-    ConnectorSetting(
-        name="creditorId",
-        about="Creditor identifier, as the scheme gave it.",
-        pattern=r"[A-Z]{2}[0-9]{2}[A-Za-z0-9]{3}[A-Za-z0-9+?/:().,'-]{1,28}",
-        allowed="a SEPA creditor identifier, e.g. DE98ZZZ09999999999",
-        required=True,
-    ),
-    ConnectorSetting(
-        name="formerCreditorId",
-        about="Creditor identifier before a change: mandates given to it go on, amended, under the present one.",
-        pattern=r"[A-Z]{2}[0-9]{2}[A-Za-z0-9]{3}[A-Za-z0-9+?/:().,'-]{1,28}",
-        allowed="a SEPA creditor identifier, e.g. DE98ZZZ09999999999",
-    ),
-    ConnectorSetting(
-        name="creditorIban",
-        about="Account that is credited.",
-        pattern=r"[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}",
-        allowed="an IBAN without spaces",
-        required=True,
-    ),
-    ConnectorSetting(
-        name="creditorBic",
-        about="BIC of that account's bank; needed by pain.008.001.02.",
-        pattern=r"[A-Z0-9]{8}([A-Z0-9]{3})?",
-        allowed="a BIC of 8 or 11 characters",
-    ),
-    ConnectorSetting(
-        name="instrument",
-        about="Scheme: CORE, or B2B between businesses.",
-        pattern=r"CORE|B2B",
-        allowed="CORE, B2B",
-        default="CORE",
-    ),
-    ConnectorSetting(
-        name="schema",
-        about="Version of the collection file that the bank takes.",
-        pattern=r"pain\.008\.001\.0[28]",
-        allowed=", ".join(COLLECTION_SCHEMAS),
-        default=COLLECTION_SCHEMAS[0],
-    ),
-    ConnectorSetting(
-        name="leadDays",
-        about="TARGET days between the file and the day of collection. More than 9 may be more than 14 calendar days, "
+    ConnectorSetting("creditorName", "Name of the creditor, as it stands in files and on statements.",
+        r"[^\x00-\x1f]{1,70}", "1 to 70 characters", required=True),
+    ConnectorSetting("creditorId", "Creditor identifier, as the scheme gave it.",
+        _CREDITOR_ID, "a SEPA creditor identifier, e.g. DE98ZZZ09999999999", required=True),
+    ConnectorSetting("formerCreditorId",
+        "Creditor identifier before a change: mandates given to it go on, amended, under the present one.",
+        _CREDITOR_ID, "a SEPA creditor identifier, e.g. DE98ZZZ09999999999"),
+    ConnectorSetting("creditorIban", "Account that is credited.",
+        r"[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}", "an IBAN without spaces", required=True),
+    ConnectorSetting("creditorBic", "BIC of that account's bank; needed by pain.008.001.02.",
+        r"[A-Z0-9]{8}([A-Z0-9]{3})?", "a BIC of 8 or 11 characters"),
+    ConnectorSetting("instrument", "Scheme: CORE, or B2B between businesses.",
+        r"CORE|B2B", "CORE, B2B", default="CORE"),
+    ConnectorSetting("schema", "Version of the collection file that the bank takes.",
+        r"pain\.008\.001\.0[28]", ", ".join(COLLECTION_SCHEMAS), default=COLLECTION_SCHEMAS[0]),
+    ConnectorSetting("leadDays",
+        "TARGET days between the file and the day of collection. More than 9 may be more than 14 calendar days, "
         "before which a bank passes no collection on: ask whether yours takes it.",
-        pattern=r"[1-9]|1[0-4]",
-        allowed="1 to 14",
-        default="1",
-    ),
-    ConnectorSetting(
-        name="fileAt",
-        about="Time of the day at which the day's file is made, before the bank's cut-off.",
-        pattern=r"([01][0-9]|2[0-3]):[0-5][0-9]",
-        allowed="a time, HH:MM",
-        default="10:00",
-    ),
-    ConnectorSetting(
-        name="timeZone",
-        about="The bank's time zone.",
-        pattern=r"[A-Za-z]+(/[A-Za-z_+-]+[0-9]*)*",
-        allowed="a zone such as Europe/Berlin",
-        default="Europe/Berlin",
-    ),
-    ConnectorSetting(
-        name="finalAfter",
-        about="TARGET days after the day of collection from which a collection without a word of"
+        r"[1-9]|1[0-4]", "1 to 14", default="1"),
+    ConnectorSetting("fileAt", "Time of the day at which the day's file is made, before the bank's cut-off.",
+        r"([01][0-9]|2[0-3]):[0-5][0-9]", "a time, HH:MM", default="10:00"),
+    ConnectorSetting("timeZone", "The bank's time zone.",
+        r"[A-Za-z]+(/[A-Za-z_+-]+[0-9]*)*", "a zone such as Europe/Berlin", default="Europe/Berlin"),
+    ConnectorSetting("finalAfter",
+        "TARGET days after the day of collection from which a collection without a word of"
         " the bank counts as paid; empty: it is paid when a statement books it.",
-        pattern=r"[1-9]|[1-5][0-9]|60",
-        allowed="1 to 60, or nothing",
-    ),
-    ConnectorSetting(
-        name="noticeDays",
-        about="Calendar days between the pre-notification of a collection and its day, as the merchant's terms say"
+        r"[1-9]|[1-5][0-9]|60", "1 to 60, or nothing"),
+    ConnectorSetting("noticeDays",
+        "Calendar days between the pre-notification of a collection and its day, as the merchant's terms say"
         " (the rulebook's 14 hold where they say nothing); 0: the merchant notifies its shoppers itself.",
-        pattern=r"[0-9]|[12][0-9]|30",
-        allowed="0 to 30",
-        default="1",
-    ),
-    ConnectorSetting(
-        name="noticeBy",
-        about="Who is notified of a collection before its day: the shopper by mail, or the merchant by the webhook of"
+        r"[0-9]|[12][0-9]|30", "0 to 30", default="1"),
+    ConnectorSetting("noticeBy",
+        "Who is notified of a collection before its day: the shopper by mail, or the merchant by the webhook of"
         " the pending payment.",
-        pattern=r"mail|webhook",
-        allowed="mail, webhook",
-        default=NOTICE_BY_MAIL,
-    ),
-    ConnectorSetting(
-        name="refundBy",
-        about="How a whole collection is given back within 4 TARGET days after its day: by a transfer (pain.001), or by"
+        r"mail|webhook", "mail, webhook", default=NOTICE_BY_MAIL),
+    ConnectorSetting("refundBy",
+        "How a whole collection is given back within 4 TARGET days after its day: by a transfer (pain.001), or by"
         " the creditor's reversal of the very debit (pain.007). Later, and in part: by a transfer.",
-        pattern=r"transfer|reversal",
-        allowed="transfer, reversal",
-        default="transfer",
-    ),
-    ConnectorSetting(
-        name="cancelBy",
-        about="How a collection whose file has left is taken back before its day, and a transfer recalled: not at all,"
+        r"transfer|reversal", "transfer, reversal", default="transfer"),
+    ConnectorSetting("cancelBy",
+        "How a collection whose file has left is taken back before its day, and a transfer recalled: not at all,"
         " or by a cancellation request (camt.055), where the bank takes them; its answer (camt.029) decides.",
-        pattern=r"none|request",
-        allowed="none, request",
-        default="none",
-    ),
-    ConnectorSetting(
-        name="cancelSchema",
-        about="Version of that request, where the bank takes another one than goes with its collection files: German"
+        r"none|request", "none, request", default="none"),
+    ConnectorSetting("cancelSchema",
+        "Version of that request, where the bank takes another one than goes with its collection files: German"
         " banks take camt.055.001.05.",
-        pattern=r"camt\.055\.001\.0[158]",
-        allowed=f"{', '.join(REQUEST_SCHEMAS)}, or nothing",
-    ),
-    ConnectorSetting(
-        name="delivery",
-        about="How files reach the bank: laid into the outbox folder, or uploaded.",
-        pattern=r"folder|http",
-        allowed="folder, http",
-        default=FOLDER_DELIVERY,
-    ),
-    ConnectorSetting(
-        name="uploadUrl",
-        about="Where files are uploaded to (POST, application/xml).",
-        pattern=r"https?://[\x21-\x7e]{1,500}",
-        allowed="an http or https address",
-    ),
-    ConnectorSetting(
-        name="uploadUser",
-        about="User name of the upload.",
-        pattern=r"[^\x00-\x1f:]{1,128}",
-        allowed="1 to 128 characters without a colon",
-    ),
-    ConnectorSetting(
-        name="uploadPassword",
-        about="Password of the upload.",
-        pattern=r"[^\x00-\x1f]{1,256}",
-        allowed="1 to 256 characters",
-        secret=True,
-    ),
-)
+        r"camt\.055\.001\.0[158]", f"{', '.join(REQUEST_SCHEMAS)}, or nothing"),
+    ConnectorSetting("delivery", "How files reach the bank: laid into the outbox folder, or uploaded.",
+        r"folder|http", "folder, http", default=FOLDER_DELIVERY),
+    ConnectorSetting("uploadUrl", "Where files are uploaded to (POST, application/xml).",
+        r"https?://[\x21-\x7e]{1,500}", "an http or https address"),
+    ConnectorSetting("uploadUser", "User name of the upload.",
+        r"[^\x00-\x1f:]{1,128}", "1 to 128 characters without a colon"),
+    ConnectorSetting("uploadPassword", "Password of the upload.",
+        r"[^\x00-\x1f]{1,256}", "1 to 256 characters", secret=True),
+)  # fmt: skip
 
 _COUNTRIES: Final = """
 AD AL AT BE BG CH CY CZ DE DK EE ES FI FR GB GI GR HR HU IE IS IT LI LT LU LV MC MD ME MK MT NL NO PL PT RO RS SE SI SK

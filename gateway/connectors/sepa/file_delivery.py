@@ -16,7 +16,6 @@ from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
-from uuid import UUID
 
 import structlog
 from django.conf import settings
@@ -29,6 +28,7 @@ from gateway.connectors.sepa import creditor, payment_files
 from gateway.core import clock
 from gateway.db.statement import execute_sql
 from gateway.models import BankFile, Merchant
+from gateway.timers.merchant_clocks import bind_run
 from gateway.vault.sealing import VaultError
 
 BankFileState = BankFile.State
@@ -70,13 +70,8 @@ class FileNotDeliveredError(Exception):
 
 def deliver_due_bank_files(connector: Connector, merchant: Merchant | None = None) -> int:
     """Deliver the planned files that are due. Returns how many were delivered."""
-    values = {
-        "now": clock.real_now(),
-        "lease": BANK_FILE_LEASE,
-        "most": MAX_BANK_FILES_PER_RUN,
-        "merchant": merchant.pk if merchant else None,
-    }
-    claimed: list[UUID] = [row[0] for row in execute_sql(_CLAIM, values)]
+    values = bind_run(merchant, lease=BANK_FILE_LEASE, most=MAX_BANK_FILES_PER_RUN)
+    claimed = [row[0] for row in execute_sql(_CLAIM, values)]
     files = list(BankFile.objects.filter(pk__in=claimed).order_by("id"))
     return sum(_deliver(file, connector) for file in files if _renew_lease(file))
 

@@ -26,6 +26,7 @@ from gateway.connectors.sepa.mandates import amend_to_creditor, is_of_instrument
 from gateway.core import clock
 from gateway.db.statement import execute_sql
 from gateway.models import BankFile, BankOrder, Merchant, SepaMandate
+from gateway.timers.merchant_clocks import bind_run, due_sql, find_earliest
 from gateway.vault.sealing import VaultError
 
 MAX_FILE_ORDERS: Final = 5_000
@@ -41,24 +42,18 @@ MAX_FILES_PER_ROUND: Final = 50
 log = structlog.get_logger(__name__)
 
 # In random order: accounts that cannot be filed stay due, and must not come first at every tick.
-_DUE: Final = """
+_DUE: Final = f"""
 SELECT o.channel_id, o.acquirer_merchant_id, o.kind FROM gateway_bankorder o
 JOIN gateway_merchant m ON m.id = o.merchant_id
-WHERE o.state = 'WAITING' AND o.file_at <= %(now)s + m.clock_offset
-    AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid)
+WHERE o.state = 'WAITING' AND {due_sql("o.file_at")}
 GROUP BY 1, 2, 3 ORDER BY random() LIMIT %(limit)s
-"""
+"""  # noqa: S608 - a constant
 
 
 def plan_due_bank_files(connector: Connector, merchant: Merchant | None = None) -> int:
     """Plan the due files of one merchant or all. Returns the number of orders in them."""
-    values = {
-        "now": clock.real_now(),
-        "merchant": merchant.pk if merchant is not None else None,
-        "limit": MAX_FILES_PER_ROUND,
-    }
     filed = 0
-    for channel, account, kind in execute_sql(_DUE, values):
+    for channel, account, kind in execute_sql(_DUE, bind_run(merchant, limit=MAX_FILES_PER_ROUND)):
         try:
             creditor = parse_creditor(load_connector_account(connector, channel, account))
         except (AccountSettingError, VaultError) as fault:
@@ -130,9 +125,7 @@ def plan_bank_file(channel: UUID, account: str, kind: BankFile.Kind, creditor: C
 
 def next_bank_file_run(merchant: Merchant) -> datetime | None:
     """When this merchant's next file is due, by the merchant's clock."""
-    rows = BankOrder.objects.filter(merchant=merchant, state=BankOrder.State.WAITING, file_at__isnull=False)
-    found: datetime | None = rows.order_by("file_at").values_list("file_at", flat=True).first()
-    return found
+    return find_earliest(BankOrder.objects.filter(merchant=merchant, state=BankOrder.State.WAITING), "file_at")
 
 
 def _earliest_collection(creditor: Creditor, kind: BankFile.Kind, now: datetime) -> date:

@@ -63,11 +63,6 @@ _RENDERED_HERE: Final = {
 """Messages that sepaxml cannot make. No schema is delivered with the product: tests hold their form."""
 
 
-def mask_order_iban(order: BankOrder) -> str:
-    """The masked account of an order."""
-    return order.iban_shown
-
-
 def list_file_orders(file: BankFile) -> list[BankOrder]:
     """The orders of a file, in the file's order."""
     return list(file.orders.select_related("mandate").order_by("due_on", "sequence", "payment"))
