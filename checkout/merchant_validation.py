@@ -8,6 +8,7 @@ Source: Part A, What the service does, 9; docs/decisions/0028.
 from __future__ import annotations
 
 import json
+import threading
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -20,8 +21,14 @@ from gateway.vault.sealing import current_vault
 
 VALIDATION_TIMEOUT_S: Final = 10.0
 """From the look-up of the name to the last byte; providers let a sheet wait for 30 s."""
+MAX_VALIDATIONS: Final = 16
+"""Sessions that this process asks for at a time: whoever has a checkout's id causes them, and a provider that hangs
+must not hold the threads that payments need. Source: docs/decisions/0168."""
 MAX_SESSION_BYTES: Final = 65_536
 MAX_VALIDATION_URL_CHARS: Final = 2_000
+
+
+_running: Final = threading.BoundedSemaphore(MAX_VALIDATIONS)
 
 
 class MerchantValidationError(Exception):
@@ -46,15 +53,21 @@ def request_merchant_session(provider: WalletProvider, address: str, domain: str
         "initiative": "web",
         "initiativeContext": domain,
     }
-    outcome = call_url(
-        "POST",
-        address,
-        headers={"Content-Type": "application/json", "Accept": "application/json"},
-        body=json.dumps(wanted).encode(),
-        timeout_s=VALIDATION_TIMEOUT_S,
-        max_bytes=MAX_SESSION_BYTES,
-        lines=ConnectionPool(most=0, identity=_load_identity(provider)),
-    )
+    lines = ConnectionPool(most=0, identity=_load_identity(provider))
+    if not _running.acquire(blocking=False):
+        raise MerchantValidationError("the provider is slow, and too many sessions are asked for just now")
+    try:
+        outcome = call_url(
+            "POST",
+            address,
+            headers={"Content-Type": "application/json", "Accept": "application/json"},
+            body=json.dumps(wanted).encode(),
+            timeout_s=VALIDATION_TIMEOUT_S,
+            max_bytes=MAX_SESSION_BYTES,
+            lines=lines,
+        )
+    finally:
+        _running.release()
     if outcome.status is None:
         raise MerchantValidationError(f"the provider could not be asked ({outcome.failure})")
     if outcome.status != HTTPStatus.OK:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 from django.conf import settings
 
 from gateway.core.secret import Secret
+from gateway.db.sessions import pause_work
 from gateway.outbound import address_guard
+from gateway.outbound.page_calls import TooManyPageCallsError, count_page_call
 from gateway.vault.sealing import current_vault
 from reporting.sftp_server import SftpServer
 
@@ -69,14 +71,15 @@ def session_lease() -> timedelta:
 
 @contextmanager
 def open_sftp_session(place: SftpServer) -> Iterator[paramiko.SFTPClient]:
-    """Log in at ``place`` for the time of the block. Raises SftpUnreachableError; a host with another key gets no
-    credentials. After MAX_SESSION_SHARE of a timer's run the connection is closed, whatever it is doing: a server that
-    sends a byte now and then passes every other limit."""
+    """Log in at ``place`` for the time of the block, and leave session and place to other requests meanwhile. Raises
+    SftpUnreachableError; a host with another key gets no credentials. After MAX_SESSION_SHARE of a timer's run the
+    connection is closed, whatever it is doing: a server that sends a byte now and then passes every other limit."""
     import paramiko
 
     known = paramiko.HostKeys()
     expected = parse_host_key(place.host_key)
     known.add(str(place.host), expected.get_name(), expected)
+    pause_work()
     with translate_sftp_errors("connecting"):
         transport = paramiko.Transport(_open_socket(str(place.host), int(place.port)))
     watchdog = threading.Timer(settings.GATEWAY_TIMER_LIMIT_S * MAX_SESSION_SHARE, transport.close)
@@ -102,6 +105,17 @@ def open_sftp_session(place: SftpServer) -> Iterator[paramiko.SFTPClient]:
     finally:
         watchdog.cancel()
         transport.close()
+
+
+@contextmanager
+def count_trial(owner: Hashable) -> Iterator[None]:
+    """Count a trial of a server of ``owner`` for the time of the block. Raises SftpUnreachableError while enough others
+    are running."""
+    try:
+        with count_page_call(owner):
+            yield
+    except TooManyPageCallsError as fault:
+        raise SftpUnreachableError(str(fault)) from None
 
 
 def sync_file(client: paramiko.SFTPClient, path: str) -> None:

@@ -173,9 +173,9 @@ class ApiView(APIView):  # type: ignore[misc]  # DRF has no type hints
 
     def _throttle(self, admission: Admission, endpoint: Endpoint) -> dict[str, str]:
         """Count the request and return the rate headers. Raises ApiError above the limit."""
-        if admission.entity is None:
-            return {}
-        return token_admission.throttle_request(admission.entity, admission.channel, endpoint.operation, self.trace.at)
+        # One that names no entity is decoded, refused and logged all the same: it counts for its token's merchant.
+        counted = admission.entity or admission.merchant.id
+        return token_admission.throttle_request(counted, admission.channel, endpoint.operation, self.trace.at)
 
     def handle_exception(self, exc: Exception) -> Response:
         """Turn an exception into a response; an admitted POST that made no payment is written to the request log."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -23,7 +24,7 @@ import structlog
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Case, Q, When
 from django.db.models.functions import Now
 from django.utils import translation
 
@@ -155,12 +156,14 @@ def find_result_file(row: BackgroundWork) -> Path | None:
 
 
 def run_background_work() -> int:
-    """Run pieces of work in turn for MAX_BACKGROUND_RUN_S; returns how many slices were done."""
+    """Run pieces of work in turn for MAX_BACKGROUND_RUN_S, one of each owner before the second of any; returns how many
+    slices were done."""
     ends, count = time.monotonic() + MAX_BACKGROUND_RUN_S, 0
     while True:
-        did, had = 0, set[UUID]()
-        while (row := _claim_work(had)) is not None:
+        did, had, turns = 0, set[UUID](), Counter[int]()
+        while (row := _claim_work(had, turns)) is not None:
             had.add(row.pk)
+            turns[row.owner_id] += 1
             did += _run_turn(row)
         count += did
         if not did or time.monotonic() >= ends:
@@ -169,14 +172,17 @@ def run_background_work() -> int:
     return count
 
 
-def _claim_work(had: set[UUID]) -> BackgroundWork | None:
+def _claim_work(had: set[UUID], turns: Mapping[int, int]) -> BackgroundWork | None:
+    """The next piece that had no turn yet: of the owner with the fewest ``turns``, the oldest."""
+    numbers = [When(owner=owner, then=number) for owner, number in turns.items()]
+    fewest = [Case(*numbers, default=0)] if numbers else []
     with transaction.atomic():
         free = Q(lease_until__isnull=True) | Q(lease_until__lt=Now())
         row = (
             BackgroundWork.objects.select_for_update(skip_locked=True)
             .filter(free, state__in=OPEN_WORK_STATES)
             .exclude(pk__in=had)
-            .order_by("asked_at")
+            .order_by(*fewest, "asked_at")
             .first()
         )
         if row is None:

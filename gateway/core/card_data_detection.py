@@ -259,6 +259,14 @@ def _find_in_chain(chain: str, offset: int, shortest: int, text: str) -> Iterato
                 )
             ):
                 yield [offset + at for at in places[start : start + length]]
+        if digits[start] == "0" and (padded := _find_padded(digits[start:first_end])):
+            yield [offset + at for at in places[first_end - padded : first_end]]
+
+
+def _find_padded(digits: str) -> int:
+    """The length of the card number behind the zeros that fill a field of fixed width; 0 for none."""
+    number = digits.lstrip("0")
+    return len(number) if is_card_number(number) and not _is_other_number(number, whole=True, after_plus=False) else 0
 
 
 def _find_card_lengths(prefix: str) -> tuple[int, ...]:

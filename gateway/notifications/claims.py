@@ -7,7 +7,7 @@ at least once. Many deliveries are claimed, and many recorded, in one statement.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID, uuid4
@@ -36,7 +36,8 @@ SealedBytes = bytes | memoryview
 
 log = structlog.get_logger(__name__)
 
-# Endpoints with waiting deliveries are found by a loose index scan; each yields what is due, at most its room.
+# Endpoints with waiting deliveries are found by a loose index scan; each yields what is due, at most its room, and of
+# its merchant's share half, the merchant's next one a quarter, and so on, but one at least: in another order each time.
 _CLAIM: Final = """
 WITH RECURSIVE waiting(id) AS (
     (SELECT endpoint_id FROM gateway_webhookdelivery WHERE state = 'waiting' ORDER BY endpoint_id LIMIT 1)
@@ -47,9 +48,12 @@ WITH RECURSIVE waiting(id) AS (
 ), ready AS MATERIALIZED (
     SELECT e.id, m.clock_offset, m.id AS merchant, e.state,
         least(CASE WHEN e.state = 'paused' OR (e.failures >= %(unhealthy)s AND e.mode <> 'return') THEN 1
-            ELSE %(room)s END - coalesce(b.number, 0), %(room)s) AS room
+            ELSE %(room)s END - coalesce(b.number, 0), %(room)s,
+            CASE WHEN coalesce(s.number, %(share)s) > 0 THEN greatest(coalesce(s.number, %(share)s)
+                >> least(row_number() OVER (PARTITION BY m.id ORDER BY random()), 31)::int, 1) ELSE 0 END) AS room
     FROM waiting w JOIN gateway_webhookendpoint e ON e.id = w.id JOIN gateway_merchant m ON m.id = e.merchant_id
     LEFT JOIN unnest(%(busy)s::uuid[], %(numbers)s::int[]) AS b(id, number) ON b.id = e.id
+    LEFT JOIN unnest(%(merchants)s::uuid[], %(shares)s::int[]) AS s(id, number) ON s.id = m.id
     WHERE (e.state = 'active' OR (e.state = 'paused' AND e.probe_at <= %(now)s::timestamptz + m.clock_offset))
         AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid)
     ORDER BY random()
@@ -166,11 +170,24 @@ class WebhookAttemptResult:
     inspected: tuple[Mapping[str, str], bytes] | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MerchantShares:
+    """How many deliveries may be leased for one merchant: ``known`` says it of some, ``other`` of all others."""
+
+    other: int = 2**31 - 1
+    known: Mapping[UUID, int] = field(default_factory=dict)
+
+
 def claim_due_webhooks(
-    busy: Mapping[UUID, int], *, room: int, limit: int, merchant: Merchant | None = None
+    busy: Mapping[UUID, int],
+    *,
+    room: int,
+    limit: int,
+    merchant: Merchant | None = None,
+    shares: MerchantShares = MerchantShares(),
 ) -> list[DueWebhook]:
-    """Lease due deliveries, at most ``limit`` in all and ``room`` of one endpoint, including those it is ``busy``
-    with."""
+    """Lease due deliveries, at most ``limit`` in all, ``room`` of one endpoint, including those it is ``busy`` with,
+    and of one merchant about its share."""
     if limit <= 0:
         return []
     # Begun before the row's own lease, which counts from when the statement runs.
@@ -186,6 +203,9 @@ def claim_due_webhooks(
             "unhealthy": MAX_HEALTHY_FAILURES,
             "busy": list(busy),
             "numbers": list(busy.values()),
+            "share": shares.other,
+            "merchants": list(shares.known),
+            "shares": list(shares.known.values()),
             "merchant": merchant.pk if merchant else None,
         },
     )

@@ -1,4 +1,5 @@
-"""Sends webhooks: a lane of threads for each endpoint, so that a slow receiver delays only itself.
+"""Sends webhooks: a lane of threads for each endpoint, so that a slow receiver delays only itself, and half of what is
+free for each merchant, so that one with many slow receivers delays no other merchant.
 
 A run fans the outbox out, claims what is due, sends it and records the results, until nothing is left. Each lane has a
 few threads while it has work; they hold no database connection. A hanging call is left to its thread: the run does not
@@ -10,7 +11,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
@@ -27,7 +28,7 @@ from gateway.db.transactions import is_in_transaction
 from gateway.models import Merchant, WebhookDelivery, WebhookEndpoint
 from gateway.models.webhooks import INSPECTOR_URL_PREFIX
 from gateway.notifications import claims, inspector, signing
-from gateway.notifications.claims import DueWebhook, WebhookAttemptResult
+from gateway.notifications.claims import DueWebhook, MerchantShares, WebhookAttemptResult
 from gateway.notifications.fan_out import fan_out_notifications, has_pending_notifications
 from gateway.notifications.payload_format import PayloadBuilder
 from gateway.outbound import CallFailure, CallOutcome, ConnectionPool, call_url
@@ -98,11 +99,12 @@ def _attempt(due: DueWebhook, lines: ConnectionPool | None) -> WebhookAttemptRes
 
 
 class _Lane:
-    """Deliveries that this process holds for one endpoint, and its number of threads."""
+    """Deliveries that this process holds for one endpoint of ``merchant``, and its number of threads."""
 
-    __slots__ = ("queue", "threads")
+    __slots__ = ("merchant", "queue", "threads")
 
-    def __init__(self) -> None:
+    def __init__(self, merchant: UUID) -> None:
+        self.merchant = merchant
         self.queue: deque[DueWebhook] = deque()
         self.threads = 0
 
@@ -114,6 +116,7 @@ class WebhookSender:
         self._lanes: dict[UUID, _Lane] = {}
         self._held: dict[UUID, tuple[DueWebhook, float]] = {}
         self._threads = 0
+        self._threads_by_merchant: Counter[UUID] = Counter()
         self._runs = 0
         self._lock = threading.Lock()
         self._done: SimpleQueue[WebhookAttemptResult] = SimpleQueue()
@@ -145,6 +148,18 @@ class WebhookSender:
         with self._lock:
             return min(MAX_HELD_WEBHOOKS - len(self._held), MAX_SENDER_THREADS - self._threads)
 
+    def shares(self) -> MerchantShares:
+        """What each merchant may be given now: half of what is free, less what it has beyond that."""
+        with self._lock:
+            held = Counter(due.merchant for due, _ in self._held.values())
+            rooms, threads = MAX_HELD_WEBHOOKS - len(self._held), MAX_SENDER_THREADS - self._threads
+
+            def share(merchant: UUID | None) -> int:
+                own = (held[merchant], self._threads_by_merchant[merchant]) if merchant is not None else (0, 0)
+                return max(0, (min(rooms - own[0], threads - own[1]) + 1) // 2)
+
+            return MerchantShares(other=share(None), known={one: share(one) for one in held})
+
     def is_awaiting(self, merchant: Merchant | None) -> bool:
         """Whether a run has to wait for something: of one merchant everything, else all that is not hanging."""
         now = time.monotonic()
@@ -160,11 +175,11 @@ class WebhookSender:
         with self._lock:
             for due in several:
                 self._held[due.id] = due, time.monotonic()
-                lane = self._lanes.setdefault(due.endpoint, _Lane())
+                lane = self._lanes.setdefault(due.endpoint, _Lane(due.merchant))
                 lane.queue.append(due)
                 if lane.threads < min(THREADS_PER_ENDPOINT, len(lane.queue)):
                     lane.threads += 1
-                    self._threads += 1
+                    self._count_thread(lane, 1)
                     begun.append(lane)
         for lane in begun:
             threading.Thread(target=self._run_lane, args=(lane,), name="webhooks", daemon=True).start()
@@ -174,7 +189,7 @@ class WebhookSender:
             with self._lock:
                 if not lane.queue:
                     lane.threads -= 1
-                    self._threads -= 1
+                    self._count_thread(lane, -1)
                     alone = not self._runs
                     break
                 due = lane.queue.popleft()
@@ -185,6 +200,12 @@ class WebhookSender:
                 self._hand_back(lane)
         if alone:
             self._settle_without_run()
+
+    def _count_thread(self, lane: _Lane, number: int) -> None:
+        self._threads += number
+        self._threads_by_merchant[lane.merchant] += number
+        if not self._threads_by_merchant[lane.merchant]:
+            del self._threads_by_merchant[lane.merchant]
 
     def _hand_back(self, lane: _Lane) -> None:
         """The endpoint does not answer: return what waits in the lane, to be tried later, one at a time."""
@@ -247,7 +268,11 @@ def deliver_due_webhooks(build_payloads: PayloadBuilder, merchant: Merchant | No
         while True:
             handed = fan_out_notifications(build_payloads)
             claimed = claims.claim_due_webhooks(
-                _sender.busy(), room=MAX_HELD_PER_ENDPOINT, limit=_sender.room(), merchant=merchant
+                _sender.busy(),
+                room=MAX_HELD_PER_ENDPOINT,
+                limit=_sender.room(),
+                merchant=merchant,
+                shares=_sender.shares(),
             )
             _sender.send(claimed)
             back = _sender.collect(0.02 if _sender.is_awaiting(merchant) else 0)

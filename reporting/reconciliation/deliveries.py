@@ -138,5 +138,9 @@ def upload_file(target: SftpTarget, source: Path, name: str) -> None:
 
 def probe_sftp_target(target: SftpTarget) -> None:
     """Log in and list the folder. Raises SftpUnreachableError."""
-    with sftp.open_sftp_session(target) as client, sftp.translate_sftp_errors("looking into the folder"):
+    with (
+        sftp.count_trial(target.merchant_id),
+        sftp.open_sftp_session(target) as client,
+        sftp.translate_sftp_errors("looking into the folder"),
+    ):
         client.stat(target.folder)

@@ -127,7 +127,11 @@ def configure_source(
 
 def probe_sftp_source(source: SftpSource) -> int:
     """Log in and list the folder. Returns the number of settlement files there. Raises SftpUnreachableError."""
-    with sftp.open_sftp_session(source) as client, sftp.translate_sftp_errors("looking into the folder"):
+    with (
+        sftp.count_trial(source.pk),
+        sftp.open_sftp_session(source) as client,
+        sftp.translate_sftp_errors("looking into the folder"),
+    ):
         return len(_list_remote_files(client, source))
 
 

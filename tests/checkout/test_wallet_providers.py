@@ -260,6 +260,17 @@ def test_a_provider_that_gives_no_session_is_told(
     assert words in answer.body["result"]["description"]
 
 
+def test_few_sessions_are_asked_for_at_a_time(shop: Shop, provider: Providers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """docs/decisions/0168: strangers cause them, and a provider that hangs must not hold every thread."""
+    checkout, running = open_checkout(shop.api), threading.BoundedSemaphore(1)
+    monkeypatch.setattr(merchant_validation, "_running", running)
+    with running:
+        refused = ask(checkout, f"{provider.url}/vouch")
+    assert (refused.code, provider.asked) == ("900.100.100", [])
+    for _ in range(2):
+        assert ask(checkout, f"{provider.url}/vouch").status == 200
+
+
 def test_a_provider_s_name_that_leads_inside_is_not_called(
     shop: Shop, tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -82,6 +82,15 @@ def test_a_number_is_found_with_its_groups_in_brackets(written: str) -> None:
     assert mask_text(mask_text(text)) == mask_text(text)
 
 
+@pytest.mark.parametrize("zeros", ["0", "00", "000"])
+def test_a_number_is_found_behind_the_zeros_of_a_fixed_width(zeros: str) -> None:
+    """docs/decisions/0052: lists of old systems fill numbers up to nineteen digits."""
+    assert mask_text(f"paid with {zeros}{NUMBER}") == f"paid with {zeros}{NUMBER[:6]}******{NUMBER[-4:]}"
+    assert not shows(mask_text(f"card={zeros}0{AMEX}&x=1"), AMEX)
+    articles = [f"{zeros}{ean}" for ean in ordinary()["ean of Germany"]]
+    assert [text for text in articles if mask_text(text) is not text] == []
+
+
 @pytest.mark.parametrize(
     "text",
     [

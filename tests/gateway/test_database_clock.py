@@ -70,7 +70,7 @@ def background_work(shop: Shop) -> Claim:
     parameters = {"format": "csv", "filters": {}, "asked": {"shape": "", "value": ""}}
     owner = person("clara", "clerk", shop.merchant).pk
     queue.enqueue_work(payment_export.PAYMENT_EXPORT, "payments", parameters, owner=owner, by=BY)
-    return lambda: int(queue._claim_work(set()) is not None)
+    return lambda: int(queue._claim_work(set(), {}) is not None)
 
 
 def a_settlement_file(shop: Shop) -> Claim:

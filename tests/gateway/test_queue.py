@@ -238,6 +238,22 @@ def test_pieces_of_work_take_turns_the_oldest_first(
     assert turns == ["first", "second", "third"] * 3
 
 
+def test_who_asked_for_much_waits_for_the_others_first(kind: Callable[[Any], WorkKind]) -> None:
+    """docs/decisions/0168: a packet may take a minute, and one person has five pieces open."""
+    turns: list[str] = []
+
+    def step(row: BackgroundWork, folder: AttemptFolder, alive: Callable[[], None]) -> SliceResult:
+        turns.append(row.parameters["name"])
+        return SliceResult(done=1, cursor={}, finished=True)
+
+    made, other = kind(step), User.objects.create(username="other")
+    for name in ("first", "second", "third"):
+        ask(made, name=name)
+    queue.enqueue_work(made, "a trial", {"name": "other's"}, owner=other.pk, by=BY)
+    assert queue.run_background_work() == 4
+    assert turns == ["first", "other's", "second", "third"]
+
+
 def test_only_faults_in_a_row_count(kind: Callable[[Any], WorkKind]) -> None:
     """A slice that was done begins the count anew."""
     runs = 0
@@ -284,7 +300,7 @@ def test_a_worker_whose_work_was_cancelled_or_is_anothers_neither_renews_nor_wri
 ) -> None:
     """Each apart: another that took it over is still at it, and who cancels raises no count."""
     ask(kind(counting))
-    row = queue._claim_work(set())
+    row = queue._claim_work(set(), {})
     assert row is not None
     mine = BackgroundWork.objects.filter(pk=row.pk)
     mine.update(**meanwhile)

@@ -48,6 +48,7 @@ OUTCOMES: Final[dict[str, Any]] = {
     "missing": 404,
     "fraction": True,
     "away": True,
+    "dots": True,
     "hidden": True,
     "signed": ["PAYMENT", True],
     "encrypted": ["PAYMENT", True],

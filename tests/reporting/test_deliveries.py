@@ -19,7 +19,9 @@ from gateway.core import clock
 from gateway.core.secret import Secret
 from gateway.models import AuditEntry, Merchant
 from gateway.outbound import address_guard
+from gateway.outbound.page_calls import count_page_call
 from gateway.vault import rewrap
+from reporting import sftp
 from reporting.admin import home_reconciliation
 from reporting.reconciliation import daily_files, deliveries
 from reporting.reconciliation.models import Delivery, DeliveryAttempt, ReconciliationFile, SftpTarget
@@ -156,6 +158,19 @@ def test_trying_a_target_tells_nothing_of_our_network(shop: Shop, server: sshd.S
         assert "private" in (words := told(shop, server, host=host)) or "disguise" in words, host
     settings.GATEWAY_OUTBOUND_LOOPBACK = False
     assert "this machine itself" in told(shop, server)
+
+
+def test_a_trial_leaves_its_session_to_others_and_few_run_at_a_time(
+    shop: Shop, server: sshd.Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by trying: sixteen trials of a server that hangs had all sessions of a node, and no payment went on."""
+    pauses: list[int] = []
+    monkeypatch.setattr(sftp, "pause_work", lambda: pauses.append(1))
+    deliveries.probe_sftp_target(point(shop, server))
+    assert pauses == [1]
+    with count_page_call(shop.merchant.pk), count_page_call(shop.merchant.pk):
+        assert "try again" in told(shop, server)
+    deliveries.probe_sftp_target(point(shop, server))
 
 
 def test_a_network_of_ones_own_is_named_in_the_settings(settings: Any) -> None:

@@ -129,11 +129,14 @@ final class Client
         return ['baseUrl' => $this->baseUrl, 'entityId' => $this->entityId];
     }
 
-    /** A path; an empty part would name another resource. */
+    /** A path; an empty part would name another resource, and so would dots. */
     public static function path(string ...$parts): string
     {
         if (in_array('', $parts, true)) {
             throw new \InvalidArgumentException('an id is empty');
+        }
+        if (array_intersect($parts, ['.', '..']) !== []) {
+            throw new \InvalidArgumentException('an id is no dots');
         }
         return '/' . implode('/', array_map('rawurlencode', $parts));
     }

@@ -116,6 +116,15 @@ def test_a_channel_that_says_nothing_follows_the_settings(shop: Shop) -> None:
 
 
 @pytest.mark.django_db
+def test_requests_that_name_no_entity_count_for_their_merchant(shop: Shop) -> None:
+    """Decision 0050: throttled before they are decoded; each costs up to 4 MiB of decoding, and a row of the log."""
+    silent, named = shop.api_of(shop.open_channel(limits={})), shop.api_of(shop.open_channel("two", limits={}))
+    with override_settings(GATEWAY_THROTTLE_LIMIT=2, GATEWAY_THROTTLE_WINDOW_S=LONG):
+        assert [silent.send("/v1/payments", b"amount=92.00").status for _ in range(3)] == [400, 400, 429]
+        assert named.pay().status == 200
+
+
+@pytest.mark.django_db
 def test_the_status_of_a_throttled_request_is_a_setting(limited: Api) -> None:
     """D11."""
     with override_settings(GATEWAY_THROTTLE_STATUS=400):

@@ -190,7 +190,7 @@ def test_a_worker_that_stalls_and_wakes_late_damages_nothing(
     row = queue.enqueue_work(payment_export.PAYMENT_EXPORT, "payments", parameters, owner=owner.pk, by=BY)
     for _ in range(stalled_at):
         queue.run_background_work()
-    stalled = queue._claim_work(set())
+    stalled = queue._claim_work(set(), {})
     assert stalled is not None
     BackgroundWork.objects.update(lease_until=clock.real_now())
     for _ in range(wakes_after):

@@ -5,6 +5,7 @@ Source: decisions, section 6; docs/webhooks.md.
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -18,7 +19,7 @@ from gateway.core.secret import Secret
 from gateway.db.statement import execute_sql
 from gateway.models import InspectedWebhook, Merchant, WebhookAttempt, WebhookDelivery, WebhookEndpoint
 from gateway.notifications import claims, delivery, inspector, replay, retention, retry_schedule
-from gateway.notifications.claims import DueWebhook, WebhookAttemptResult
+from gateway.notifications.claims import DueWebhook, MerchantShares, WebhookAttemptResult
 from gateway.notifications.inspector import InspectedMessage
 from gateway.notifications.replay import ReplaySelection
 from gateway.outbound import CallFailure, CallOutcome
@@ -136,6 +137,31 @@ def test_one_that_fails_and_is_busy_gets_no_second(shop: Shop) -> None:
     row = make_endpoint(shop, failures=claims.MAX_HEALTHY_FAILURES)
     make_delivery(row)
     assert claimed(busy={row.pk: 1}) == set()
+
+
+@pytest.mark.parametrize(("share", "numbers"), [(8, [1, 2, 4]), (1, [1, 1, 1]), (0, [])])
+def test_a_merchant_gets_its_share_and_leaves_the_others_theirs(
+    shop: Shop, stranger: Shop, share: int, numbers: list[int]
+) -> None:
+    """docs/decisions/0168: one endpoint has half of it, the next one a quarter; each has one at least."""
+    for row in [make_endpoint(shop) for _ in range(3)] + [make_endpoint(stranger)]:
+        for _ in range(10):
+            make_delivery(row)
+    shares = MerchantShares(other=16, known={shop.merchant.pk: share})
+    found = claims.claim_due_webhooks({}, room=100, limit=100, shares=shares)
+    counted = Counter((one.merchant, one.endpoint) for one in found)
+    assert sorted(number for (whose, _), number in counted.items() if whose == shop.merchant.pk) == numbers
+    assert sum(one.merchant == stranger.merchant.pk for one in found) == 8
+
+
+def test_a_merchant_with_many_endpoints_gets_one_of_each_at_least(shop: Shop) -> None:
+    rows = [make_endpoint(shop) for _ in range(40)]
+    for row in rows:
+        make_delivery(row)
+        make_delivery(row)
+    found = claims.claim_due_webhooks({}, room=100, limit=100, shares=MerchantShares(other=4))
+    assert {one.endpoint for one in found} == {row.pk for row in rows}
+    assert len(found) == len(rows) + 1
 
 
 def test_the_earliest_ones_come_first(shop: Shop) -> None:

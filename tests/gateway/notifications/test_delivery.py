@@ -17,7 +17,7 @@ from gateway.notifications.fan_out import fan_out_notifications
 from gateway.outbound import CallFailure
 from gateway.payments import webhook_payloads
 from gateway.portal import webhook_receiver
-from tests.support.fixtures import Shop
+from tests.support.fixtures import Shop, open_shop
 from tests.support.receivers import receiving
 from tests.support.threads import PATIENCE_S, at_once
 from tests.support.webhook_delivery import BY, deliver, messages, opened, register, the_delivery
@@ -236,13 +236,15 @@ def test_claims_at_once_never_lease_one_delivery_twice(committed: Shop) -> None:
     assert leased
 
 
-def test_a_receiver_that_hangs_makes_nobody_wait_but_itself(committed: Shop) -> None:
-    def hang(line: object, request: bytes) -> None:
-        if b"webhook-id" in request and b"activation" not in request:
-            line.recv(1)  # type: ignore[attr-defined]
-        else:
-            line.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")  # type: ignore[attr-defined]
+def hang(line: object, request: bytes) -> None:
+    """Answers the test message, and nothing after it."""
+    if b"webhook-id" in request and b"activation" not in request:
+        line.recv(1)  # type: ignore[attr-defined]
+    else:
+        line.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")  # type: ignore[attr-defined]
 
+
+def test_a_receiver_that_hangs_makes_nobody_wait_but_itself(committed: Shop) -> None:
     with hooked() as good:
         register(committed, good, mode="signed")
         with receiving(hang) as receiver:
@@ -289,6 +291,29 @@ def test_what_others_sent_is_not_undone_with_a_transaction(committed: Shop, monk
         while the_count("delivered") < 2:
             deliver()
         assert len(receiver.requests) == 1 + 2
+
+
+@pytest.mark.parametrize("most", [("MAX_SENDER_THREADS", 16), ("MAX_HELD_WEBHOOKS", 32)], ids=["threads", "held"])
+def test_a_merchant_with_many_receivers_that_hang_makes_no_other_merchant_wait(
+    committed: Shop, monkeypatch: pytest.MonkeyPatch, most: tuple[str, int]
+) -> None:
+    """Found by trying: 32 receivers that hang had all threads, and nobody else was told anything for 90 seconds."""
+    monkeypatch.setattr(delivery, *most)
+    monkeypatch.setattr(delivery, "_sender", delivery.WebhookSender())
+    other = open_shop(committed.merchant.division, "Other shop")
+    with hooked() as good:
+        register(other, good, mode="signed")
+        with receiving(hang) as receiver:
+            for _ in range(4):
+                slow, _ = endpoints.create_endpoint(committed.merchant, receiver.url, by=BY, mode="signed")
+                assert endpoints.activate_endpoint(slow, by=BY).active
+            for _ in range(10):
+                committed.api.pay()
+            deliver()
+            other.api.pay()
+            deliver()
+            assert len(good.told) == 2
+        deliver(committed)  # the receiver is gone now: no call is left behind
     connection.close()
 
 

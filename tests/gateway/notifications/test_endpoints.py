@@ -24,10 +24,12 @@ from gateway.notifications.endpoints import InvalidEndpointError
 from gateway.notifications.payload_format import WebhookPayload
 from gateway.notifications.replay import MAX_PAYMENT_AGE, ReplaySelection
 from gateway.outbound import CallOutcome
+from gateway.outbound.page_calls import count_page_call
 from tests.gateway.notifications.test_claims import HOUR, SECOND, make_delivery, make_endpoint
 from tests.support.fixtures import BY, Shop
 from tests.support.office import person
 from tests.support.threads import at_once
+from tests.support.webhooks import hooked
 
 pytestmark = pytest.mark.django_db
 NOON = datetime(2026, 5, 14, 12, 0, tzinfo=UTC)
@@ -50,6 +52,19 @@ def test_a_merchant_has_so_many_endpoints_and_no_more(shop: Shop, stranger: Shop
     with pytest.raises(InvalidEndpointError, match="at most 2"):
         made(shop)
     assert WebhookEndpoint.objects.filter(merchant=shop.merchant).count() == 2
+
+
+def test_few_test_messages_of_a_merchant_are_sent_at_a_time(shop: Shop, stranger: Shop) -> None:
+    """docs/decisions/0168: each keeps a thread of the web server waiting for as long as its receiver likes."""
+    with hooked() as hook:
+        mine, theirs = made(shop, hook.url), made(stranger, hook.url)
+        with count_page_call(shop.merchant.pk), count_page_call(shop.merchant.pk):
+            refused = endpoints.activate_endpoint(mine, by=BY)
+            assert (refused.active, hook.told, WebhookDelivery.objects.count()) == (False, [], 0)
+            assert refused.words.endswith("try again in a minute")
+            assert endpoints.activate_endpoint(theirs, by=BY).active
+            assert endpoints.activate_endpoint(made(shop, INSPECTOR_URL_PREFIX), by=BY).active
+        assert endpoints.activate_endpoint(mine, by=BY).active
 
 
 @pytest.mark.django_db(transaction=True)

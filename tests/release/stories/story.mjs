@@ -36,6 +36,8 @@ told.stranger = stranger instanceof AuthenticationError && stranger.status;
 const missing = await failure(gateway.payments.get("0".repeat(32)));
 told.missing = missing instanceof NotFoundError && missing.status;
 told.fraction = (await failure(gateway.payments.create({ ...order, card, amount: 9.99 }))) instanceof TypeError;
+const dots = async () => gateway.registrations.pay("..", order);
+told.dots = (await failure(dots())) instanceof TypeError;
 const nobody = new Tollhouse("http://127.0.0.1:8", { token, maxRetries: 0 });
 const away = await failure(nobody.payments.reverse(paid.id, { idempotencyKey: "k" }));
 told.away = away instanceof NoAnswerError && away.idempotencyKey === "k";

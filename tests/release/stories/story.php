@@ -67,6 +67,11 @@ try {
     $told['fraction'] = true;
 }
 try {
+    $gateway->registrations->pay('..', $order);
+} catch (InvalidArgumentException) {
+    $told['dots'] = true;
+}
+try {
     (new Client('http://127.0.0.1:9', token: $token, maxRetries: 0))->payments->reverse($paid->id, 'k');
 } catch (NoAnswerException $fault) {
     $told['away'] = $fault->idempotencyKey === 'k';

@@ -63,6 +63,10 @@ try:
 except TypeError:
     told["fraction"] = True
 try:
+    gateway.registrations.pay("..", **order)
+except ValueError:
+    told["dots"] = True
+try:
     tollhouse.Tollhouse("http://127.0.0.1:9", token="t", max_retries=0).payments.reverse(paid.id, idempotency_key="k")
 except tollhouse.NoAnswerError as error:
     told["away"] = error.idempotency_key == "k"

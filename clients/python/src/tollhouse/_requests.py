@@ -54,9 +54,12 @@ def _flatten(node: Any, name: str) -> Iterator[tuple[str, str]]:
 
 
 def build_path(*parts: str) -> str:
-    """A path; parts are quoted. Raises ValueError for an empty one, which would name another resource."""
+    """A path; parts are quoted. Raises ValueError for an empty one, and for dots that lead elsewhere: both would name
+    another resource."""
     if not all(parts):
         raise ValueError("an id is empty")
+    if not {".", ".."}.isdisjoint(parts):
+        raise ValueError("an id is no dots")
     return "/" + "/".join(quote(part, safe="") for part in parts)
 
 

@@ -103,9 +103,11 @@ def parse_duration(text: str) -> int:
 
 
 def parse_id(text: str) -> str:
-    """The id of a payment; an empty one would name all of them."""
+    """The id of a payment; an empty one would name all of them, and dots something else."""
     if not text.strip():
         raise argparse.ArgumentTypeError("an id is empty")
+    if text in (".", ".."):
+        raise argparse.ArgumentTypeError("an id is no dots")
     return text
 
 
