@@ -131,7 +131,7 @@ def count_account_update(how: str, answer: str) -> None:
 class OpenPaymentCounts:
     """Payments without a final answer: their number by status, and the age of the oldest in doubt that is asked about.
     ``undecided``: those of them that a person has to ask about (payouts to cards, refunds and credits that their
-    acquirer does not take back)."""
+    acquirer does not take back, reversals whose repeats decide nothing)."""
 
     by_status: Mapping[str, int]
     oldest_in_doubt_s: float
@@ -143,7 +143,7 @@ def count_open_payments() -> OpenPaymentCounts:
     # What waits for a person (docs/decisions/0138, 0152) would hide all others.
     given = OpenPayment.objects.filter(payment__status=Status.IN_DOUBT, payment__payment_type__in=GIVING_TYPES)
     often_asked = given.filter(inquiries__gte=MANY_REFUSALS).values_list("pk", flat=True)
-    refusals = AcquirerExchange.count_refused_voids(often_asked)
+    refusals = AcquirerExchange.count_undecided(often_asked)
     refused = [ident for ident, count in refusals.items() if count >= MANY_REFUSALS]
     payout = Q(pk__in=refused) | Q(
         payment__status=Status.IN_DOUBT,

@@ -1,7 +1,7 @@
 """Money given that is in doubt, decided by a person: a host cannot be asked about a request.
 
-Payouts to cards, of which networks reverse none, and refunds and credits that their acquirer does not take back.
-Source: docs/decisions/0138, 0152.
+Payouts to cards, of which networks reverse none, refunds and credits that their acquirer does not take back, and
+reversals whose repeats decide nothing. Source: docs/decisions/0138, 0152, 0166.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ def decide_payout(ident: UUID, *, paid: bool, by: audit_log.Actor, note: str = "
     if payment is None:
         raise PayoutNotDecidableError("no payment has this id")
     if not is_for_person(payment):
-        why = "it is no payout to a card, nor a refund or credit that its acquirer has often refused to take back"
+        why = (
+            "it is no payout to a card, nor a refund or credit that its acquirer has often refused to take back, nor a "
+            "reversal whose repeats have often decided nothing"
+        )
         raise PayoutNotDecidableError(why)
     if payment.status != Status.IN_DOUBT:
         raise PayoutNotDecidableError(f"it is {Status(payment.status).label}, not in doubt")

@@ -507,7 +507,8 @@ def record_outcome(payment: Payment, finding: InquiryResult) -> bool:
 
 
 def _find_refusal_pause(payment: Payment, last: InquiryExchange) -> timedelta | None:
-    """How long a host is left alone that refuses to take a refund or credit back, ``last`` included."""
+    """How long a host is left alone that refuses to take a refund or credit back, or has no verdict on the repeats of a
+    reversal, ``last`` included."""
     if payment.payment_type not in GIVING_TYPES:
         return None
     return get_refusal_pause(count_refusals(payment) + is_refusal(last.kind, last.received))

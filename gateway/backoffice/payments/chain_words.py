@@ -155,7 +155,7 @@ def describe_open_money(payment: Payment) -> ChainText | None:
     """What is known of the money of a payment that no shopper is waited for; None: what its state says."""
     if payment.status == Status.IN_DOUBT and is_for_person(payment):
         # No message finds it out (docs/decisions/0138, 0152).
-        return _REFUND_IN_DOUBT if payment.payment_type == "RF" else _PAYOUT_IN_DOUBT
+        return _PAYOUT_IN_DOUBT if payment.payment_type == "CD" else _REFUND_IN_DOUBT
     if payment.status == Status.PENDING and is_locally_queued(payment):
         return _WITH_THE_BANK
     return None

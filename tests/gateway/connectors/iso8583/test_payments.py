@@ -245,6 +245,34 @@ def test_a_reversal_whose_answer_was_lost_is_repeated(shop: Shop, host: IsoHost)
     assert (status(back.id)[0], len(host.seen("0401"))) == ("APPROVED", 1)
 
 
+@pytest.mark.parametrize("kind", ["DB", "CP"])
+@pytest.mark.parametrize("code", ["21", "25", "76", "79"])
+def test_a_repeated_reversal_that_finds_nothing_left_is_not_declined(
+    shop: Shop, host: IsoHost, code: str, kind: str
+) -> None:
+    """The first one, whose answer was lost, may have reversed it: declined, it would be given back once more."""
+    paid = shop.api.pay(testMode="EXTERNAL", paymentType="DB" if kind == "DB" else "PA").id
+    if kind == "CP":
+        paid = shop.api.follow(paid, "CP", "92.00").id
+    host.next("0400", "lost")
+    host.next("0401", de39=code)
+    back = shop.api.follow(paid, "RV")
+    assert recover().settled == 0
+    assert status(back.id)[0] == "IN_DOUBT"
+    assert shop.api.follow(paid, "RF", "92.00").code == "700.400.200"
+    assert recover().settled == 1
+    assert status(back.id) == ("APPROVED", OK)
+
+
+def test_a_reversal_that_is_answered_so_at_first_is_declined(shop: Shop, host: IsoHost) -> None:
+    for code in ("21", "25", "76", "79"):
+        paid = shop.api.pay(testMode="EXTERNAL").id
+        host.next("0400", de39=code)
+        back = shop.api.follow(paid, "RV")
+        assert (back.status, status(back.id)[0]) == (400, "DECLINED")
+        assert shop.api.follow(paid, "RF", "92.00").code == OK
+
+
 def test_a_refund_without_an_answer_is_taken_back_not_repeated(shop: Shop, host: IsoHost) -> None:
     """A 0200 sent twice could pay back twice."""
     paid = shop.api.pay(testMode="EXTERNAL").id

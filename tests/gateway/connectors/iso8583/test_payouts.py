@@ -440,6 +440,55 @@ def test_a_debit_that_is_not_taken_back_is_asked_about_as_ever(shop: Shop, host:
         call_command("decide_payout", paid, "--paid")
 
 
+def reverse_without_verdict(shop: Shop, host: IsoHost, code: str, times: int = MANY_REFUSALS) -> tuple[str, str]:
+    """The reversal of a debit, whose answer was lost, and whose repeats were answered by ``code``; and the debit."""
+    paid = shop.api.pay(testMode="EXTERNAL", paymentType="DB").id
+    host.next("0400", "lost")
+    host.next("0401", de39=code, times=99)
+    back = shop.api.follow(paid, "RV").id
+    for _ in range(times):
+        recover_after(120)
+    return back, paid
+
+
+@pytest.mark.parametrize("code", ["21", "25", "94"])
+@pytest.mark.parametrize(("answer", "end"), [("--paid", ("APPROVED", OK)), ("--not-paid", ("DECLINED", "900.100.301"))])
+def test_a_person_ends_a_reversal_whose_repeats_decide_nothing(
+    shop: Shop, host: IsoHost, code: str, answer: str, end: tuple[str, str]
+) -> None:
+    back, paid = reverse_without_verdict(shop, host, code)
+    assert metrics.count_open_payments().undecided == 1
+    for _ in range(5):
+        recover_after(120)
+    assert len(host.seen("0401")) == MANY_REFUSALS, "it is asked once an hour by now"
+    shown = page_of(shop, back)
+    assert "those to its repeats do not say whether it was carried out" in shown
+    assert "Enter what the acquirer says…" in shown
+    assert shop.api.follow(paid, "RF", "0.01").code == "700.400.200", "its amount is blocked"
+    call_command("decide_payout", back, answer)
+    assert status(back) == end
+    assert (OpenPayment.objects.exists(), metrics.count_open_payments().undecided) == (False, 0)
+    again = shop.api.follow(paid, "RF", "92.00").code
+    assert again == ("700.400.200" if answer == "--paid" else OK)
+
+
+@pytest.mark.parametrize("code", ["96", "91"])
+def test_a_reversal_that_a_host_cannot_take_now_is_repeated_as_often_as_ever(
+    shop: Shop, host: IsoHost, code: str
+) -> None:
+    back, _ = reverse_without_verdict(shop, host, code, MANY_REFUSALS + 2)
+    assert len(host.seen("0401")) == MANY_REFUSALS + 2
+    assert metrics.count_open_payments().undecided == 0
+    with pytest.raises(CommandError, match="nor a reversal whose repeats have often decided nothing"):
+        call_command("decide_payout", back, "--paid")
+
+
+def test_a_reversal_that_its_host_refuses_when_it_is_repeated_is_declined(shop: Shop, host: IsoHost) -> None:
+    back, paid = reverse_without_verdict(shop, host, "57", 1)
+    assert status(back) == ("DECLINED", "800.100.170")
+    assert shop.api.follow(paid, "RF", "92.00").code == OK
+
+
 def say_what_declines(account: AcquirerAccount, codes: str) -> None:
     account.settings = account.settings | {"credit_declines": codes}
     account.save()
