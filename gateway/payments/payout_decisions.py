@@ -23,6 +23,7 @@ from gateway.payments.refused_reversals import is_for_person
 from gateway.payments.states import PaymentTransitionError
 
 NOT_PAID_OUT_TEXT: Final = "The acquirer says that it was not paid out."
+NOT_REVERSED_TEXT: Final = "The acquirer says that it was not reversed."
 
 
 class PayoutNotDecidableError(Exception):
@@ -32,7 +33,8 @@ class PayoutNotDecidableError(Exception):
 def is_entered_as_not_paid(payment: Payment) -> bool:
     """Whether a person has entered that the acquirer never made it."""
     details = payment.answer.get("resultDetails", {})
-    return payment.status == Status.DECLINED and details.get("ExtendedDescription") == NOT_PAID_OUT_TEXT
+    entered = details.get("ExtendedDescription") in (NOT_PAID_OUT_TEXT, NOT_REVERSED_TEXT)
+    return payment.status == Status.DECLINED and entered
 
 
 def decide_payout(ident: UUID, *, paid: bool, by: audit_log.Actor, note: str = "") -> Payment:
@@ -49,11 +51,12 @@ def decide_payout(ident: UUID, *, paid: bool, by: audit_log.Actor, note: str = "
         raise PayoutNotDecidableError(why)
     if payment.status != Status.IN_DOUBT:
         raise PayoutNotDecidableError(f"it is {Status(payment.status).label}, not in doubt")
+    not_made = NOT_REVERSED_TEXT if payment.payment_type == "RV" else NOT_PAID_OUT_TEXT
     reply = AcquirerReply(
         code=resolve_success_code(payment.test_mode) if paid else TIMEOUT_REVERSED_CODE,
         approved=payment.money if paid else None,
         connector_tx_id=payment.connector_tx_id,
-        details={} if paid else {"ExtendedDescription": NOT_PAID_OUT_TEXT},
+        details={} if paid else {"ExtendedDescription": not_made},
         sent={"question": payment.id.hex},
         received={"outcome": "paid" if paid else "not paid", "by": by.name},
     )

@@ -468,6 +468,10 @@ def test_a_person_ends_a_reversal_whose_repeats_decide_nothing(
     call_command("decide_payout", back, answer)
     assert status(back) == end
     assert (OpenPayment.objects.exists(), metrics.count_open_payments().undecided) == (False, 0)
+    if answer == "--not-paid":
+        told = Payment.objects.get(pk=back).answer["resultDetails"]
+        assert told["ExtendedDescription"] == "The acquirer says that it was not reversed."
+        assert "which says that it was never made" in page_of(shop, back)
     again = shop.api.follow(paid, "RF", "92.00").code
     assert again == ("700.400.200" if answer == "--paid" else OK)
 
