@@ -402,10 +402,11 @@ class PaymentEvent(models.Model):
 UNDECIDED: Final = "undecided"
 """Key of AcquirerExchange.received: why the answer stored with it is inconclusive."""
 MANY_REFUSALS: Final = 10
-"""Answers that decide nothing, to voids or to repeats of a reversal, after which a person has to ask the acquirer about
-money that was to be given (docs/decisions/0138, 0166)."""
+"""Answers that decide nothing, to voids or to repeats, after which a person has to ask the acquirer (PERSON_TYPES)."""
 GIVING_TYPES: Final = frozenset({"RF", "CD", "RV"})
 """Payments that give money, or give it back; no network takes back by itself what it has given."""
+PERSON_TYPES: Final = GIVING_TYPES | {"CP"}
+"""Payments in doubt whose outcome a person may enter (docs/decisions/0138, 0166)."""
 ASKING_KINDS: Final = frozenset({"void", "inquire"})
 """Kinds of exchanges by which recovery asks about a payment, or takes it back."""
 

@@ -96,7 +96,9 @@ def _is_no_verdict(asked: IsoRequest, code: str, *, repeat: bool) -> bool:
     """Whether a DE39 leaves open what became of the message."""
     if MESSAGE_KINDS[asked.kind].advice and code in response_codes.REPEAT_CODES:
         return True
-    if repeat and asked.kind == "RV" and response_codes.leaves_reversal_open(code, asked.request.network_brand):
+    # A host that answers 94 to what it has done has not done what it answers otherwise.
+    may_be_done = repeat and MESSAGE_KINDS[asked.kind].advice and not asked.terminal.duplicates_done
+    if may_be_done and response_codes.leaves_first_open(code, asked.request.network_brand):
         return True
     if asked.kind in response_codes.CREDITING_TYPES:
         undecided = response_codes.UNDECIDED_CREDIT_CODES - asked.terminal.credit_declines

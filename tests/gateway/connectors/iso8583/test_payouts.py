@@ -476,6 +476,30 @@ def test_a_person_ends_a_reversal_whose_repeats_decide_nothing(
     assert again == ("700.400.200" if answer == "--paid" else OK)
 
 
+@pytest.mark.parametrize(("answer", "end"), [("--paid", ("APPROVED", OK)), ("--not-paid", ("DECLINED", "900.100.301"))])
+def test_a_person_ends_a_capture_whose_repeats_decide_nothing(
+    shop: Shop, host: IsoHost, answer: str, end: tuple[str, str]
+) -> None:
+    held = shop.api.pay(testMode="EXTERNAL", paymentType="PA").id
+    host.next("0220", "lost")
+    host.next("0221", de39="25", times=99)
+    capture = shop.api.follow(held, "CP", "60.00").id
+    for _ in range(MANY_REFUSALS):
+        recover_after(120)
+    assert metrics.count_open_payments().undecided == 1
+    shown = page_of(shop, capture)
+    assert "those to its repeats do not say whether it was carried out" in shown
+    assert "Whether it was captured is not known" in shown
+    assert "Enter what the acquirer says…" in shown
+    assert shop.api.follow(held, "CP", "92.00").code == "700.400.100", "its amount is blocked"
+    call_command("decide_payout", capture, answer)
+    assert status(capture) == end
+    if answer == "--not-paid":
+        told = Payment.objects.get(pk=capture).answer["resultDetails"]
+        assert told["ExtendedDescription"] == "The acquirer says that it was not captured."
+    assert shop.api.follow(held, "CP", "92.00").code == ("700.400.100" if answer == "--paid" else OK)
+
+
 @pytest.mark.parametrize("code", ["96", "91"])
 def test_a_reversal_that_a_host_cannot_take_now_is_repeated_as_often_as_ever(
     shop: Shop, host: IsoHost, code: str
@@ -483,7 +507,7 @@ def test_a_reversal_that_a_host_cannot_take_now_is_repeated_as_often_as_ever(
     back, _ = reverse_without_verdict(shop, host, code, MANY_REFUSALS + 2)
     assert len(host.seen("0401")) == MANY_REFUSALS + 2
     assert metrics.count_open_payments().undecided == 0
-    with pytest.raises(CommandError, match="nor a reversal whose repeats have often decided nothing"):
+    with pytest.raises(CommandError, match="nor a capture or reversal whose repeats have often decided nothing"):
         call_command("decide_payout", back, "--paid")
 
 
