@@ -21,7 +21,7 @@ from prometheus_client.registry import Collector
 from gateway.core import clock
 from gateway.db import database_clock, partitions
 from gateway.models import AcquirerExchange, OpenPayment, Status, TimerRun
-from gateway.models.payments import GIVING_TYPES, MANY_REFUSALS
+from gateway.models.payments import MANY_REFUSALS, PERSON_TYPES
 from gateway.timers import due_times, registry
 
 _BUCKETS: Final = (0.002, 0.004, 0.008, 0.015, 0.03, 0.06, 0.125, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -131,7 +131,7 @@ def count_account_update(how: str, answer: str) -> None:
 class OpenPaymentCounts:
     """Payments without a final answer: their number by status, and the age of the oldest in doubt that is asked about.
     ``undecided``: those of them that a person has to ask about (payouts to cards, refunds and credits that their
-    acquirer does not take back)."""
+    acquirer does not take back, captures and reversals whose repeats decide nothing)."""
 
     by_status: Mapping[str, int]
     oldest_in_doubt_s: float
@@ -141,9 +141,9 @@ class OpenPaymentCounts:
 def count_open_payments() -> OpenPaymentCounts:
     """Count payments without an answer, now."""
     # What waits for a person (docs/decisions/0138, 0152) would hide all others.
-    given = OpenPayment.objects.filter(payment__status=Status.IN_DOUBT, payment__payment_type__in=GIVING_TYPES)
+    given = OpenPayment.objects.filter(payment__status=Status.IN_DOUBT, payment__payment_type__in=PERSON_TYPES)
     often_asked = given.filter(inquiries__gte=MANY_REFUSALS).values_list("pk", flat=True)
-    refusals = AcquirerExchange.count_refused_voids(often_asked)
+    refusals = AcquirerExchange.count_undecided(often_asked)
     refused = [ident for ident, count in refusals.items() if count >= MANY_REFUSALS]
     payout = Q(pk__in=refused) | Q(
         payment__status=Status.IN_DOUBT,

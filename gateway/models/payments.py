@@ -402,10 +402,13 @@ class PaymentEvent(models.Model):
 UNDECIDED: Final = "undecided"
 """Key of AcquirerExchange.received: why the answer stored with it is inconclusive."""
 MANY_REFUSALS: Final = 10
-"""Answers to voids, none of which took the payment back, after which a person has to ask the acquirer about money that
-was to be given (docs/decisions/0138)."""
-GIVING_TYPES: Final = frozenset({"RF", "CD"})
-"""Payments that give money; no network takes back by itself what it has given."""
+"""Answers that decide nothing, to voids or to repeats, after which a person has to ask the acquirer (PERSON_TYPES)."""
+GIVING_TYPES: Final = frozenset({"RF", "CD", "RV"})
+"""Payments that give money, or give it back; no network takes back by itself what it has given."""
+PERSON_TYPES: Final = GIVING_TYPES | {"CP"}
+"""Payments in doubt whose outcome a person may enter (docs/decisions/0138, 0166)."""
+ASKING_KINDS: Final = frozenset({"void", "inquire"})
+"""Kinds of exchanges by which recovery asks about a payment, or takes it back."""
 
 
 class AcquirerExchange(models.Model):
@@ -431,7 +434,8 @@ class AcquirerExchange(models.Model):
         return f"{self.kind} at {self.connector}"
 
     @classmethod
-    def count_refused_voids(cls, payments: Iterable[UUID]) -> dict[UUID, int]:
-        """Payment → how often its acquirer has answered a void without taking it back; none for those without."""
-        refused = cls.objects.filter(payment__in=payments, kind="void", received__has_key=UNDECIDED)
-        return dict(refused.values_list("payment_id").annotate(count=models.Count("id")).order_by())
+    def count_undecided(cls, payments: Iterable[UUID]) -> dict[UUID, int]:
+        """Payment → how often its acquirer has answered a void without taking it back, or a repeat without a verdict;
+        none for those without."""
+        undecided = cls.objects.filter(payment__in=payments, kind__in=ASKING_KINDS, received__has_key=UNDECIDED)
+        return dict(undecided.values_list("payment_id").annotate(count=models.Count("id")).order_by())

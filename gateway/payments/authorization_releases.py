@@ -87,7 +87,7 @@ def _release_authorization(row: AuthorizationRelease) -> None:
     if row.cause == AuthorizationRelease.Cause.RENEWAL:
         _release_renewed(row, chain)
         return
-    if chain.first.payment_type != "PA" or held.uncaptured <= 0:
+    if chain.first.payment_type != "PA" or held.uncaptured <= 0 or _is_renewed(row, chain):
         _end_release(
             row,
             AuthorizationRelease.State.RELEASED if row.payment is not None else AuthorizationRelease.State.NOTHING_LEFT,
@@ -105,6 +105,15 @@ def _release_authorization(row: AuthorizationRelease) -> None:
     _postpone_release(row)
     if released is not None and released.status == Status.DECLINED:
         log.error("authorization_release_declined", payment=row.authorization.hex, code=released.result_code)
+
+
+def _is_renewed(row: AuthorizationRelease, chain: Chain) -> bool:
+    """Whether a late capture has renewed what was to be released since it had expired: the renewal has an end of its
+    own."""
+    held = chain.authorization
+    if row.cause != AuthorizationRelease.Cause.EXPIRY or held.expires_at is None:
+        return False
+    return not held.is_expired(clock.merchant_now(chain.first.merchant))
 
 
 def _postpone_release(row: AuthorizationRelease) -> None:

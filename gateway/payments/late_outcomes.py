@@ -23,7 +23,7 @@ from gateway.payments.network_tokens import restore_token_use
 from gateway.payments.outcomes import Approved, Booked, Declined, OutcomeUnknown, PaymentOutcome, outcome_from_reply
 from gateway.payments.payment_request import RequestTrace
 from gateway.payments.refused_reversals import is_for_person
-from gateway.payments.reversal_border import is_card_payout
+from gateway.payments.reversal_border import is_never_taken_back
 from gateway.payments.shopper_authentication import restore_authentication_facts
 from gateway.payments.states import PaymentTransitionError
 from gateway.payments.stored_answer import PrivateFacts
@@ -98,11 +98,12 @@ def record_late_outcome(
         return
     _log_contradiction(payment, outcome, asked)
     if isinstance(outcome, Approved):
-        if not is_card_payout(payment):
+        if not is_never_taken_back(payment):
             if _have_voided(payment, outcome, asked=asked, trace=trace, kind=kind):
                 return
         elif payment.status == Status.DECLINED:
-            # A person said that it was not paid. It was, and nothing takes it back.
+            # A person said that it was not paid, or the repeat of a reversal was declined. It was made, and nothing
+            # takes it back.
             try:
                 booked = Booked(reply=outcome.reply, at=outcome.at, duration_ms=outcome.duration_ms)
                 store.complete_payment(payment, booked, trace=trace, kind=kind)
@@ -169,8 +170,8 @@ def _complete_during_recovery(payment: Payment, outcome: PaymentOutcome, complet
         Payment.objects.select_for_update().only("id").get(pk=payment.pk)
         payment.refresh_from_db()  # it may have moved since it was read; from here on nobody moves it
         open_payment = OpenPayment.objects.select_for_update().filter(pk=payment.pk).first()
-        # Nothing is sent to void a payout to a card (docs/decisions/0152), so nothing is under way there.
-        is_voided = open_payment is not None and open_payment.void_attempted and not is_card_payout(payment)
+        # Nothing is sent to void a payout to a card (docs/decisions/0152) or a reversal, so nothing is under way there.
+        is_voided = open_payment is not None and open_payment.void_attempted and not is_never_taken_back(payment)
         if is_voided and not isinstance(outcome, Declined):
             return False
         try:

@@ -1,11 +1,12 @@
 """Money given that is in doubt, decided by a person: a host cannot be asked about a request.
 
-Payouts to cards, of which networks reverse none, and refunds and credits that their acquirer does not take back.
-Source: docs/decisions/0138, 0152.
+Payouts to cards, of which networks reverse none, refunds and credits that their acquirer does not take back, and
+captures and reversals whose repeats decide nothing. Source: docs/decisions/0138, 0152, 0166.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 from uuid import UUID
 
@@ -23,6 +24,10 @@ from gateway.payments.refused_reversals import is_for_person
 from gateway.payments.states import PaymentTransitionError
 
 NOT_PAID_OUT_TEXT: Final = "The acquirer says that it was not paid out."
+_NOT_MADE_TEXTS: Final[Mapping[str, str]] = {
+    "CP": "The acquirer says that it was not captured.",
+    "RV": "The acquirer says that it was not reversed.",
+}
 
 
 class PayoutNotDecidableError(Exception):
@@ -32,7 +37,8 @@ class PayoutNotDecidableError(Exception):
 def is_entered_as_not_paid(payment: Payment) -> bool:
     """Whether a person has entered that the acquirer never made it."""
     details = payment.answer.get("resultDetails", {})
-    return payment.status == Status.DECLINED and details.get("ExtendedDescription") == NOT_PAID_OUT_TEXT
+    entered = details.get("ExtendedDescription") in (NOT_PAID_OUT_TEXT, *_NOT_MADE_TEXTS.values())
+    return payment.status == Status.DECLINED and entered
 
 
 def decide_payout(ident: UUID, *, paid: bool, by: audit_log.Actor, note: str = "") -> Payment:
@@ -42,15 +48,19 @@ def decide_payout(ident: UUID, *, paid: bool, by: audit_log.Actor, note: str = "
     if payment is None:
         raise PayoutNotDecidableError("no payment has this id")
     if not is_for_person(payment):
-        why = "it is no payout to a card, nor a refund or credit that its acquirer has often refused to take back"
+        why = (
+            "it is no payout to a card, nor a refund or credit that its acquirer has often refused to take back, nor a "
+            "capture or reversal whose repeats have often decided nothing"
+        )
         raise PayoutNotDecidableError(why)
     if payment.status != Status.IN_DOUBT:
         raise PayoutNotDecidableError(f"it is {Status(payment.status).label}, not in doubt")
+    not_made = _NOT_MADE_TEXTS.get(payment.payment_type, NOT_PAID_OUT_TEXT)
     reply = AcquirerReply(
         code=resolve_success_code(payment.test_mode) if paid else TIMEOUT_REVERSED_CODE,
         approved=payment.money if paid else None,
         connector_tx_id=payment.connector_tx_id,
-        details={} if paid else {"ExtendedDescription": NOT_PAID_OUT_TEXT},
+        details={} if paid else {"ExtendedDescription": not_made},
         sent={"question": payment.id.hex},
         received={"outcome": "paid" if paid else "not paid", "by": by.name},
     )

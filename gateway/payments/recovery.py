@@ -45,7 +45,7 @@ from gateway.core.money import Money
 from gateway.core.result_codes import TIMEOUT_REVERSED_CODE
 from gateway.db.statement import execute_sql
 from gateway.models import AcquirerExchange, OpenPayment, Payment, Status
-from gateway.models.payments import GIVING_TYPES, UNDECIDED
+from gateway.models.payments import PERSON_TYPES, UNDECIDED
 from gateway.payments import risk_screening, step_up, store
 from gateway.payments.chain_amounts import Chain
 from gateway.payments.follow_ups import (
@@ -507,8 +507,9 @@ def record_outcome(payment: Payment, finding: InquiryResult) -> bool:
 
 
 def _find_refusal_pause(payment: Payment, last: InquiryExchange) -> timedelta | None:
-    """How long a host is left alone that refuses to take a refund or credit back, ``last`` included."""
-    if payment.payment_type not in GIVING_TYPES:
+    """How long a host is left alone that refuses to take a refund or credit back, or has no verdict on the repeats of a
+    capture or reversal, ``last`` included."""
+    if payment.payment_type not in PERSON_TYPES:
         return None
     return get_refusal_pause(count_refusals(payment) + is_refusal(last.kind, last.received))
 

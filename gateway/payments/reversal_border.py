@@ -56,3 +56,10 @@ def is_card_payout(payment: Payment) -> bool:
     if payment.payment_type != "CD" or not is_of_network:
         return False
     return find_point_of_service(Chain([payment]), payment).transfer == PAYOUT_TRANSFER
+
+
+def is_never_taken_back(payment: Payment) -> bool:
+    """Whether no message takes the payment back once it was made: a payout to a card, or itself a reversal. Its
+    approval counts whenever it comes."""
+    is_reversal = payment.payment_type == "RV" and payment.connector in CARD_NETWORK_CONNECTORS
+    return is_reversal or is_card_payout(payment)

@@ -354,24 +354,30 @@ def _decide_declined_run(job: Job, row: JobRun, payment: Payment, now: datetime)
         job.declined = declined
         suspend_job(job, decision.reason if isinstance(decision, dunning.DunningStop) else Job.Reason.DECLINED, now)
         return
-    # No retry once the next run is due or was made while this result was pending: a shopper is not charged for two
-    # periods at once.
-    later = JobRun.objects.filter(job=job.pk, due_at__gt=row.due_at, payment__isnull=False)
+    # No retry once the next run is due or was made while this result was pending.
     choice = retry_choice.choose_retry(job.channel, payment, decision, row.attempt, now, job.next_at)
-    if choice is not None and not later.exists():
+    if choice is not None and not _has_later_charge(row):
         row.state, row.next_at = JobRun.State.RETRYING, choice.at
         row.retry_choices = [*row.retry_choices, dict(choice.figures)]
 
 
+def _has_later_charge(row: JobRun) -> bool:
+    """Whether a later run of the job was charged or tried: a shopper is not charged for two periods at once."""
+    return JobRun.objects.filter(job=row.job_id, due_at__gt=row.due_at, payment__isnull=False).exists()
+
+
 def retry_run(ident: UUID) -> bool:
-    """Charge a declined run once more. False when another worker was first."""
+    """Charge a declined run once more. False when another worker was first, or the job has something due, which comes
+    first."""
     row = JobRun.objects.select_related("job", "job__merchant__division__psp", "job__channel").get(pk=ident)
     job = row.job
     job.channel.merchant = job.merchant
     now = clock.merchant_now(job.merchant)
     if row.state != JobRun.State.RETRYING or row.next_at is None or row.next_at > now:
         return False
-    if job.state not in LIVE_JOB_STATES or not (job.merchant.works and job.channel.active):
+    if job.next_at is not None and job.next_at <= now:
+        return False
+    if job.state not in LIVE_JOB_STATES or not (job.merchant.works and job.channel.active) or _has_later_charge(row):
         return _end_run(row)
     try:
         registration, agreement = _load_job_means(job)

@@ -1,4 +1,5 @@
-"""The form in which a clerk enters what the acquirer says of a payout, credit or refund in doubt."""
+"""The form in which a clerk enters what the acquirer says of a payout, credit, refund, capture or
+reversal in doubt."""
 
 from __future__ import annotations
 
@@ -52,7 +53,7 @@ def handle_payout_form(page: ModelAdmin[Payment], request: HttpRequest, payment:
         "payment": payment,
         "named": f"{format_payment_title(payment)} {format_money(payment.amount, payment.currency)}",
         "back": build_payment_page_url(payment.pk),
-        "is_refund": payment.payment_type == "RF",
+        "kind": payment.payment_type,
         "is_decidable": is_decidable and asked is None,
         "asked": asked,
         "why_not": "" if is_decidable else payout_decisions.explain_not_decidable(payment),

@@ -148,6 +148,11 @@ def sum_chain(chain: Chain) -> dict[str, Decimal]:
 
 _PAYOUT_IN_DOUBT: Final = _("Whether the money was paid out is not known: a person has to ask the acquirer.")
 _REFUND_IN_DOUBT: Final = _("Whether the money was given back is not known: a person has to ask the acquirer.")
+_CAPTURE_IN_DOUBT: Final = _("Whether it was captured is not known: a person has to ask the acquirer.")
+_IN_DOUBT_BY_TYPE: Final[Mapping[str, ChainText]] = {
+    "CD": _PAYOUT_IN_DOUBT, "CP": _CAPTURE_IN_DOUBT, "RF": _REFUND_IN_DOUBT, "RV": _REFUND_IN_DOUBT,
+}  # fmt: skip
+"""Of each of PERSON_TYPES."""
 _WITH_THE_BANK: Final = _("Whether money moved is not known yet: the bank or acquirer has not confirmed it.")
 
 
@@ -155,7 +160,7 @@ def describe_open_money(payment: Payment) -> ChainText | None:
     """What is known of the money of a payment that no shopper is waited for; None: what its state says."""
     if payment.status == Status.IN_DOUBT and is_for_person(payment):
         # No message finds it out (docs/decisions/0138, 0152).
-        return _REFUND_IN_DOUBT if payment.payment_type == "RF" else _PAYOUT_IN_DOUBT
+        return _IN_DOUBT_BY_TYPE[payment.payment_type]
     if payment.status == Status.PENDING and is_locally_queued(payment):
         return _WITH_THE_BANK
     return None

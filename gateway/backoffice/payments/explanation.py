@@ -233,6 +233,8 @@ def _explain_what_a_person_asks(payment: Payment, contradiction: str) -> tuple[s
         return _ENTERED_AS_NOT_MADE, _MAKE_IT_AGAIN
     if payment.status != Status.IN_DOUBT or not is_for_person(payment):
         return None
+    if payment.payment_type in ("CP", "RV"):
+        return _REPEATS_WITHOUT_VERDICT, _ASK_ABOUT_REVERSAL if payment.payment_type == "RV" else _ASK_ABOUT_CAPTURE
     happened = _PAYOUT_WITHOUT_ANSWER if is_card_payout(payment) else _NOT_TAKEN_BACK
     return happened, _ASK_ABOUT_REFUND if payment.payment_type == "RF" else _ASK_ABOUT_PAYOUT
 
@@ -255,6 +257,17 @@ _PAYOUT_WITHOUT_ANSWER: Final = (
 _NOT_TAKEN_BACK: Final = (
     "The acquirer gave no answer that decides, and does not take it back: it stays in doubt until a person has asked. "
     "The acquirer is still asked to take it back, but seldom."
+)
+_REPEATS_WITHOUT_VERDICT: Final = (
+    "The first answer was lost, and those to its repeats do not say whether it was carried out: it stays in "
+    "doubt until a person has asked. It is still repeated, but seldom."
+)
+_ASK_ABOUT_CAPTURE: Final = (
+    "Do not capture it again: it may have been captured. Ask the acquirer, and have its answer entered on the "
+    "capture's page."
+)
+_ASK_ABOUT_REVERSAL: Final = (
+    "Do not refund it: it may have been reversed. Ask the acquirer, and have its answer entered on the reversal's page."
 )
 _ASK_ABOUT_REFUND: Final = (
     "Do not refund again: the money may have arrived. Ask the acquirer, and have its answer entered on the refund's "

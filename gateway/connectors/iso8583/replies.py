@@ -53,9 +53,11 @@ def reply_from_answer(
         why = "the host's answer has no response code"
         raise OutcomeUnknownError(why, sent, connector_tx_id=own, received=received)
     known_already = repeat and code == response_codes.DUPLICATE_MESSAGE and asked.terminal.duplicates_done
-    if not known_already and _is_no_verdict(asked, code):
+    if not known_already and _is_no_verdict(asked, code, repeat=repeat):
         why = f"the host answered {code}: no verdict"
-        raise OutcomeUnknownError(why, sent, connector_tx_id=own, received=received)
+        # "Try later" says nothing of what was asked for again: it is stored as no answer.
+        kept = {} if repeat and code in response_codes.REPEAT_CODES else received
+        raise OutcomeUnknownError(why, sent, connector_tx_id=own, received=kept)
     gives = not asked.own.amount or asked.kind in response_codes.CREDITING_TYPES
     checked = code == response_codes.NO_REASON_TO_DECLINE and gives
     grants = code in response_codes.GRANTING_CODES or checked or known_already
@@ -90,9 +92,13 @@ def reply_from_answer(
     )
 
 
-def _is_no_verdict(asked: IsoRequest, code: str) -> bool:
+def _is_no_verdict(asked: IsoRequest, code: str, *, repeat: bool) -> bool:
     """Whether a DE39 leaves open what became of the message."""
     if MESSAGE_KINDS[asked.kind].advice and code in response_codes.REPEAT_CODES:
+        return True
+    # A host that answers 94 to what it has done has not done what it answers otherwise.
+    may_be_done = repeat and MESSAGE_KINDS[asked.kind].advice and not asked.terminal.duplicates_done
+    if may_be_done and response_codes.leaves_first_open(code, asked.request.network_brand):
         return True
     if asked.kind in response_codes.CREDITING_TYPES:
         undecided = response_codes.UNDECIDED_CREDIT_CODES - asked.terminal.credit_declines

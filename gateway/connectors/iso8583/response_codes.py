@@ -289,6 +289,12 @@ def is_already_reversed(code: str, brand: str) -> bool:
     return code in ALREADY_REVERSED_CODES or (code == ALREADY_REVERSED_AT_VISA and brand in _VISA_BRANDS)
 
 
+def leaves_first_open(code: str, brand: str) -> bool:
+    """Whether a DE39 to the repeat of a capture or of a merchant's reversal leaves open what became of the first one:
+    nothing is left to do, or there is no such record, since that was carried out, or it cannot be any more."""
+    return code in NOT_FOUND_CODES or is_already_reversed(code, brand)
+
+
 def map_avs_letter(letter: str, brand: str) -> str:
     """Our letter for the address check; '' where there was none."""
     letters = AVS_BY_BRAND.get(brand, AVS_BY_NETWORK_LETTER)

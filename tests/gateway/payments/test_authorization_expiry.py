@@ -336,6 +336,21 @@ def test_there_the_rest_is_released_when_no_capture_may_come_any_more(renewing: 
     assert not AuthorizationExpiry.objects.exists()
 
 
+def test_what_was_renewed_before_its_release_was_sent_is_not_released(renewing: Shop) -> None:
+    """A release is tried for a day and more; meanwhile a late capture may renew what it would reverse."""
+    held = authorize(renewing)
+    jump(11 * 86_400)
+    assert expire_authorizations() == 1
+    jump(RENEWAL_GRACE.total_seconds())
+    assert expire_authorizations() == 1
+    assert AuthorizationRelease.objects.get().state == "OPEN"
+    assert renewing.api.follow(held, "CP", "60.00").code == OK
+    assert release_authorizations() == 1
+    assert AuthorizationRelease.objects.get().state == AuthorizationRelease.State.NOTHING_LEFT
+    assert renewing.api.follow(held, "CP", "40.00").code == OK
+    assert not Payment.objects.filter(chain=held, payment_type="RV").exists()
+
+
 @pytest.mark.parametrize("practice", [RAISE, RENEW])
 @pytest.mark.parametrize("status", [Status.STARTED, Status.PENDING, Status.IN_DOUBT])
 def test_while_an_increment_or_a_renewal_has_no_answer_the_end_waits_for_an_hour(

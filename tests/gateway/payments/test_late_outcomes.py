@@ -83,7 +83,7 @@ def test_an_outcome_completes_its_payment_unless_a_void_may_undo_it(
 ) -> None:
     """Nothing is sent to void a payout to a card, and a void under way changes no decline."""
     payment = payment_in(shop, "IN_DOUBT", **values)
-    monkeypatch.setattr(late_outcomes, "is_card_payout", lambda one: payout and one is payment)
+    monkeypatch.setattr(late_outcomes, "is_never_taken_back", lambda one: payout and one is payment)
     seen: list[str] = []
     found = late_outcomes._complete_during_recovery(payment, said(outcome), lambda: seen.append(payment.status))
     assert (found, seen) == (completes, ["IN_DOUBT"] * completes), "it is read anew before"
@@ -113,7 +113,7 @@ class Written:
         self.kept = [True]
         self.moved = True
         patch.setattr(late_outcomes, "_complete_during_recovery", lambda *call: self.calls.append(call) or completes)
-        patch.setattr(late_outcomes, "is_card_payout", lambda one: payout)
+        patch.setattr(late_outcomes, "is_never_taken_back", lambda one: payout)
         patch.setattr(late_outcomes, "is_for_person", lambda one: payout)
         for name in ("record_late_approval", "complete_payment", "record_exchange"):
             patch.setattr(store, name, self.writing(name))

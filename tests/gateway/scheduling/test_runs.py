@@ -426,6 +426,31 @@ def test_a_run_that_is_declined_after_the_next_one_came_is_not_tried_again(shop:
     assert plan_of(shop.api, job)["state"] == "ACTIVE"
 
 
+@pytest.mark.django_db
+@pytest.mark.parametrize("why", ["outage", "reschedule"])
+def test_a_retry_that_the_next_run_came_before_is_not_made(shop: Shop, why: str) -> None:
+    """Its time was before the next run as it was decided; then no timer ran for some days, or the plan was changed."""
+    job = subscribe(shop.api, NO_MONEY)
+    step(shop.merchant)
+    retry = JobRun.objects.get(state="RETRYING")
+    Job.objects.update(declined=0, registration=store_card(shop.api))
+    assert retry.next_at is not None
+    if why == "outage":
+        Job.objects.update(next_at=retry.next_at + timedelta(days=1))
+        ahead = retry.next_at + timedelta(days=2) - clock.real_now()
+        Merchant.objects.filter(pk=shop.merchant.pk).update(clock_offset=ahead)
+        job_timer.run_due_jobs(Merchant.objects.get(pk=shop.merchant.pk))
+    else:
+        daily = shop.api.post(f"/v1/schedules/{job.pk.hex}/reschedule", {"job.expression": "0 0 6 * * ?"})
+        assert daily.status == 200, daily
+        for _ in range(4):
+            step(shop.merchant)
+    retry.refresh_from_db()
+    assert (retry.state, retry.next_at, retry.attempt) == ("FAILED", None, 1)
+    assert JobRun.objects.exclude(pk=retry.pk).filter(state="PAID").exists()
+    assert plan_of(shop.api, job)["state"] == "ACTIVE"
+
+
 def test_every_advice_and_family_has_a_course() -> None:
     """The tables name known codes, and every family of declines says something."""
     for code in dunning.DUNNING_BY_RESULT_CODE:

@@ -18,6 +18,7 @@ from gateway.access import audit_log
 from gateway.backoffice.payments import timeline
 from gateway.configuration.apply import apply_configuration, find_configuration_target
 from gateway.connectors.iso8583 import late_answers
+from gateway.connectors.port import AcquirerReply
 from gateway.models import AcquirerAccount, AcquirerExchange, Channel, Notification, OpenPayment, Payment, Role
 from gateway.payments import late_outcomes, process, recovery, store
 from gateway.payments.outcomes import PaymentOutcome
@@ -123,6 +124,25 @@ def test_a_payout_that_a_person_called_not_paid_is_paid_when_its_approval_comes(
     host.release()
     host.wait(lambda: status(paid) == ("APPROVED", OK), "the approval")
     until_taken(host, paid)
+
+
+def test_a_reversal_that_was_declined_counts_when_its_approval_comes(committed: Shop, host: IsoHost) -> None:
+    """Another process has repeated it. Nothing takes a reversal back: its approval says where the money is."""
+    paid = pay(committed)
+    host.next("0400", "lost")
+    host.next("0401", de39="57")
+    back = committed.api.follow(paid, "RV").id
+    recover_after(120)
+    assert status(back) == ("DECLINED", "800.100.170")
+    told = Notification.objects.filter(payment_id=back).count()
+    row = Payment.objects.get(pk=back)
+    said = {"sent": {"mti": "0400"}, "received": {"39": "00"}}
+    reply = AcquirerReply(code=OK, approved=row.money, connector_tx_id=row.connector_tx_id, **said)
+    late_outcomes.take_late_answer(row.pk, store.get_attempt_columns(row), reply)
+    assert status(back) == ("APPROVED", OK)
+    assert not OpenPayment.objects.exists()
+    assert Notification.objects.filter(payment_id=back).count() == told + 1
+    assert committed.api.follow(paid, "RF", "0.01").code == "700.400.200"
 
 
 def test_a_late_decline_of_a_payout_that_a_person_called_paid_is_told(

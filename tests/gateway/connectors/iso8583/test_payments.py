@@ -245,6 +245,63 @@ def test_a_reversal_whose_answer_was_lost_is_repeated(shop: Shop, host: IsoHost)
     assert (status(back.id)[0], len(host.seen("0401"))) == ("APPROVED", 1)
 
 
+@pytest.mark.parametrize("kind", ["DB", "CP"])
+@pytest.mark.parametrize("code", ["21", "25", "76", "79"])
+def test_a_repeated_reversal_that_finds_nothing_left_is_not_declined(
+    shop: Shop, host: IsoHost, code: str, kind: str
+) -> None:
+    """The first one, whose answer was lost, may have reversed it: declined, it would be given back once more."""
+    paid = shop.api.pay(testMode="EXTERNAL", paymentType="DB" if kind == "DB" else "PA").id
+    if kind == "CP":
+        paid = shop.api.follow(paid, "CP", "92.00").id
+    host.next("0400", "lost")
+    host.next("0401", de39=code)
+    back = shop.api.follow(paid, "RV")
+    assert recover().settled == 0
+    assert status(back.id)[0] == "IN_DOUBT"
+    assert shop.api.follow(paid, "RF", "92.00").code == "700.400.200"
+    assert recover().settled == 1
+    assert status(back.id) == ("APPROVED", OK)
+
+
+@pytest.mark.parametrize("code", ["21", "25", "76"])
+def test_a_repeated_capture_that_finds_no_record_is_not_declined(shop: Shop, host: IsoHost, code: str) -> None:
+    """The first one may have been booked: declined, it would be captured once more."""
+    pa = shop.api.pay(testMode="EXTERNAL", paymentType="PA", amount="100.00").id
+    host.next("0220", "lost")
+    host.next("0221", de39=code)
+    capture = shop.api.follow(pa, "CP", "60.00")
+    assert recover().settled == 0
+    assert status(capture.id)[0] == "IN_DOUBT"
+    assert shop.api.follow(pa, "CP", "60.00").code == "700.400.100"
+    assert recover().settled == 1
+    assert (status(capture.id), host.of(pa).captured) == (("APPROVED", OK), 6000)
+
+
+@pytest.mark.parametrize("code", ["21", "25", "76", "79"])
+@pytest.mark.parametrize("kind", ["CP", "RV"])
+def test_of_a_host_that_says_what_it_has_done_any_other_answer_is_about_the_repeat(
+    shop: Shop, iso_host: IsoHost, kind: str, code: str
+) -> None:
+    account_at_host(shop.channel, iso_host, duplicate="done")
+    pa = shop.api.pay(testMode="EXTERNAL", paymentType="PA").id
+    mti = "022" if kind == "CP" else "040"
+    iso_host.next(f"{mti}0", "lost", arrives=False)
+    iso_host.next(f"{mti}1", de39=code)
+    made = shop.api.follow(pa, kind, "92.00")
+    assert recover().settled == 1
+    assert status(made.id)[0] == "DECLINED"
+
+
+def test_a_reversal_that_is_answered_so_at_first_is_declined(shop: Shop, host: IsoHost) -> None:
+    for code in ("21", "25", "76", "79"):
+        paid = shop.api.pay(testMode="EXTERNAL").id
+        host.next("0400", de39=code)
+        back = shop.api.follow(paid, "RV")
+        assert (back.status, status(back.id)[0]) == (400, "DECLINED")
+        assert shop.api.follow(paid, "RF", "92.00").code == OK
+
+
 def test_a_refund_without_an_answer_is_taken_back_not_repeated(shop: Shop, host: IsoHost) -> None:
     """A 0200 sent twice could pay back twice."""
     paid = shop.api.pay(testMode="EXTERNAL").id

@@ -440,6 +440,83 @@ def test_a_debit_that_is_not_taken_back_is_asked_about_as_ever(shop: Shop, host:
         call_command("decide_payout", paid, "--paid")
 
 
+def reverse_without_verdict(shop: Shop, host: IsoHost, code: str, times: int = MANY_REFUSALS) -> tuple[str, str]:
+    """The reversal of a debit, whose answer was lost, and whose repeats were answered by ``code``; and the debit."""
+    paid = shop.api.pay(testMode="EXTERNAL", paymentType="DB").id
+    host.next("0400", "lost")
+    host.next("0401", de39=code, times=99)
+    back = shop.api.follow(paid, "RV").id
+    for _ in range(times):
+        recover_after(120)
+    return back, paid
+
+
+@pytest.mark.parametrize("code", ["21", "25", "94"])
+@pytest.mark.parametrize(("answer", "end"), [("--paid", ("APPROVED", OK)), ("--not-paid", ("DECLINED", "900.100.301"))])
+def test_a_person_ends_a_reversal_whose_repeats_decide_nothing(
+    shop: Shop, host: IsoHost, code: str, answer: str, end: tuple[str, str]
+) -> None:
+    back, paid = reverse_without_verdict(shop, host, code)
+    assert metrics.count_open_payments().undecided == 1
+    for _ in range(5):
+        recover_after(120)
+    assert len(host.seen("0401")) == MANY_REFUSALS, "it is asked once an hour by now"
+    shown = page_of(shop, back)
+    assert "those to its repeats do not say whether it was carried out" in shown
+    assert "Enter what the acquirer says…" in shown
+    assert shop.api.follow(paid, "RF", "0.01").code == "700.400.200", "its amount is blocked"
+    call_command("decide_payout", back, answer)
+    assert status(back) == end
+    assert (OpenPayment.objects.exists(), metrics.count_open_payments().undecided) == (False, 0)
+    if answer == "--not-paid":
+        told = Payment.objects.get(pk=back).answer["resultDetails"]
+        assert told["ExtendedDescription"] == "The acquirer says that it was not reversed."
+        assert "which says that it was never made" in page_of(shop, back)
+    again = shop.api.follow(paid, "RF", "92.00").code
+    assert again == ("700.400.200" if answer == "--paid" else OK)
+
+
+@pytest.mark.parametrize(("answer", "end"), [("--paid", ("APPROVED", OK)), ("--not-paid", ("DECLINED", "900.100.301"))])
+def test_a_person_ends_a_capture_whose_repeats_decide_nothing(
+    shop: Shop, host: IsoHost, answer: str, end: tuple[str, str]
+) -> None:
+    held = shop.api.pay(testMode="EXTERNAL", paymentType="PA").id
+    host.next("0220", "lost")
+    host.next("0221", de39="25", times=99)
+    capture = shop.api.follow(held, "CP", "60.00").id
+    for _ in range(MANY_REFUSALS):
+        recover_after(120)
+    assert metrics.count_open_payments().undecided == 1
+    shown = page_of(shop, capture)
+    assert "those to its repeats do not say whether it was carried out" in shown
+    assert "Whether it was captured is not known" in shown
+    assert "Enter what the acquirer says…" in shown
+    assert shop.api.follow(held, "CP", "92.00").code == "700.400.100", "its amount is blocked"
+    call_command("decide_payout", capture, answer)
+    assert status(capture) == end
+    if answer == "--not-paid":
+        told = Payment.objects.get(pk=capture).answer["resultDetails"]
+        assert told["ExtendedDescription"] == "The acquirer says that it was not captured."
+    assert shop.api.follow(held, "CP", "92.00").code == ("700.400.100" if answer == "--paid" else OK)
+
+
+@pytest.mark.parametrize("code", ["96", "91"])
+def test_a_reversal_that_a_host_cannot_take_now_is_repeated_as_often_as_ever(
+    shop: Shop, host: IsoHost, code: str
+) -> None:
+    back, _ = reverse_without_verdict(shop, host, code, MANY_REFUSALS + 2)
+    assert len(host.seen("0401")) == MANY_REFUSALS + 2
+    assert metrics.count_open_payments().undecided == 0
+    with pytest.raises(CommandError, match="nor a capture or reversal whose repeats have often decided nothing"):
+        call_command("decide_payout", back, "--paid")
+
+
+def test_a_reversal_that_its_host_refuses_when_it_is_repeated_is_declined(shop: Shop, host: IsoHost) -> None:
+    back, paid = reverse_without_verdict(shop, host, "57", 1)
+    assert status(back) == ("DECLINED", "800.100.170")
+    assert shop.api.follow(paid, "RF", "92.00").code == OK
+
+
 def say_what_declines(account: AcquirerAccount, codes: str) -> None:
     account.settings = account.settings | {"credit_declines": codes}
     account.save()
