@@ -17,6 +17,7 @@ from tests.browser.conftest import picture
 from tests.browser.patience import PATIENCE_MS
 from tests.browser.widget import GOOD, Widget, checkout, result
 from tests.support.client import Api
+from tests.support.doc_blocks import read_block
 from tests.support.fixtures import open_shop
 from tests.support.later_version import with_news
 from tests.support.shopfront import NONCE, WIDGET, Shopfront
@@ -286,17 +287,22 @@ def test_fields_that_the_page_puts_into_the_form_are_sent(
 def test_a_box_of_the_page_that_is_not_ticked_stores_nothing(
     api: Api, site: str, shop_site: Shopfront, open_widget: Open
 ) -> None:
-    code = """widgetOptions.onReady = () => {
+    code = f"""{read_block("widget.md", "Fields of your own in the form", "js")}
+      const documented = widgetOptions.onReady;
+      widgetOptions.onReady = () => {{
+        documented();
         const place = document.querySelector("form.wpwl-form-card .wpwl-button");
         place.insertAdjacentHTML("beforebegin", `
           <input type="checkbox" name="createRegistration" value="true">
           <input type="hidden" name="createRegistration" value="false">`);
-      }"""
+      }};"""
     checkout_id = checkout(api, **{"customer.merchantCustomerId": "17"})
     widget = open_widget().open(shop_site.widget(site, checkout_id, code=code)).fill()
     widget.press()
     widget.lands()
-    assert "registrationId" not in result(api, checkout_id).body
+    told = result(api, checkout_id).body
+    assert told["customParameters"] == {"SHOPPER_gift": "yes"}
+    assert "registrationId" not in told
 
 
 def test_groups_that_the_page_moves_stay_what_they_were(
