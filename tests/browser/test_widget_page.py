@@ -241,6 +241,22 @@ def test_hooks_are_called_in_their_time(api: Api, site: str, shop_site: Shopfron
     assert widget.page.evaluate("sessionStorage.calls") == "onReady onChangeBrand before onAfterSubmit "
 
 
+def test_the_page_is_told_once_that_all_its_forms_stand(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """What it puts into them then is there once."""
+    forms = "".join(WIDGET.format(brands=brands) for brands in ("VISA", "MASTER", "XXX"))
+    code = """widgetOptions.onReady = (containers) => {
+      window.told = containers.map(({ id }) => id);
+      for (const one of document.querySelectorAll(".wpwl-container"))
+        one.insertAdjacentHTML("beforeend", "<i>secure</i>");
+    }"""
+    page = open_widget().open(shop_site.widget(site, checkout(api), body=forms, code=code)).page
+    expect(page.locator(".wpwl-form-card")).to_have_count(2)
+    expect(page.locator(".wpwl-container i")).to_have_count(2)
+    assert page.evaluate("told") == ["wpwl-container-card", "wpwl-container-card-2"]
+
+
 def test_hooks_are_methods_of_the_options(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
     code = """widgetOptions.agreed = false;
       widgetOptions.onReady = function () { window.ready = this === widgetOptions };
@@ -271,6 +287,7 @@ def test_fields_that_the_page_puts_into_the_form_are_sent(
     known, unknown = checkout(api, **{"customer.merchantCustomerId": "17"}), checkout(api)
     for checkout_id, kept in ((known, True), (unknown, False)):
         widget = open_widget().open(shop_site.widget(site, checkout_id, code=code)).fill()
+        expect(widget.page.get_by_role("checkbox")).to_have_count(1)
         widget.page.get_by_label("Remember me").check()
         widget.press()
         widget.lands()
@@ -324,6 +341,16 @@ def test_groups_that_the_page_moves_stay_what_they_were(
     widget.fill("378282246310005", cvv="1234")
     assert widget.heard().page.evaluate("brand") == "AMEX"
     widget.press()
+    widget.lands()
+    assert not widget.faults
+
+
+def test_a_container_pays_wherever_the_page_has_put_it(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    code = "widgetOptions.onReady = ([container]) => document.querySelector('h1').before(container);"
+    widget = open_widget().open(shop_site.widget(site, checkout(api), code=code)).fill()
+    widget.heard().page.evaluate("wpwl.executePayment('wpwl-container-card')")
     widget.lands()
     assert not widget.faults
 
