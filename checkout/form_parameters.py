@@ -227,7 +227,8 @@ def _find_refusal(name: str, value: ParameterValue, prepared: PreparedValues, fo
     if name.startswith(CUSTOM_PARAMETER_PREFIX):
         if not form.trusted and not name.startswith(CUSTOM_PARAMETER_PREFIX + PAGE_PARAMETER_PREFIX):
             return f"must have a name that starts with {PAGE_PARAMETER_PREFIX} when it comes from a browser"
-        return _check_merchant_value(name, value, prepared)
+        # Pages repeat what their server has sent: that changes nothing.
+        return None if prepared.get(name) == value else _check_merchant_value(name, value, prepared)
     start = name.partition(".")[0]
     return _REFUSALS.get(start, _accept_value)(name, value, prepared)
 

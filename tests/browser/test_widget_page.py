@@ -15,8 +15,9 @@ from playwright.sync_api import Route, expect
 from gateway.models import Division, Payment, Psp, Status
 from tests.browser.conftest import picture
 from tests.browser.patience import PATIENCE_MS
-from tests.browser.widget import GOOD, Widget, checkout
+from tests.browser.widget import GOOD, Widget, checkout, result
 from tests.support.client import Api
+from tests.support.doc_blocks import read_block
 from tests.support.fixtures import open_shop
 from tests.support.later_version import with_news
 from tests.support.shopfront import NONCE, WIDGET, Shopfront
@@ -33,9 +34,13 @@ def api(transactional_db: None) -> Api:
 
 def test_labels_and_messages_of_the_page_win(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
     """A8.9."""
-    options = {"labels": {"cardNumber": "Your number"}, "errorMessages": {"cardNumberMissing": "The number, please."}}
+    options = {
+        "labels": {"cardNumber": "Your number", "submit": "Book"},
+        "errorMessages": {"cardNumberMissing": "The number, please."},
+    }
     widget = open_widget().open(shop_site.widget(site, checkout(api), options=options))
     expect(widget.page.locator(".wpwl-label-cardNumber")).to_have_text("Your number")
+    expect(widget.pay).to_have_text("Book")
     widget.press()
     expect(widget.hint("cardNumber")).to_have_text("The number, please.")
 
@@ -202,10 +207,16 @@ def test_a_base_address_without_its_slash_is_refused_by_name(
 
 
 @pytest.mark.parametrize(
-    "hook", ["() => false", "() => Promise.resolve(false)", "() => Promise.reject(new Error('no'))"]
+    "hook",
+    [
+        "() => false",
+        "() => Promise.resolve(false)",
+        "() => Promise.reject(new Error('no'))",
+        "() => { throw new Error('no') }",
+    ],
 )
 def test_a_hook_stops_the_submission(api: Api, site: str, shop_site: Shopfront, open_widget: Open, hook: str) -> None:
-    """A8.16: false, or a promise of it, or a rejected one: no network call."""
+    """A8.16: false, or a promise of it, or a check that failed: no network call."""
     widget = open_widget()
     code = f"widgetOptions.onBeforeSubmitCard = () => {{ console.log('asked'); return ({hook})() }}"
     widget.open(shop_site.widget(site, checkout(api), code=code)).fill()
@@ -228,6 +239,136 @@ def test_hooks_are_called_in_their_time(api: Api, site: str, shop_site: Shopfron
     widget.heard().page.evaluate("wpwl.executePayment('wpwl-container-card')")
     widget.lands()
     assert widget.page.evaluate("sessionStorage.calls") == "onReady onChangeBrand before onAfterSubmit "
+
+
+def test_the_page_is_told_once_that_all_its_forms_stand(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """What it puts into them then is there once."""
+    forms = "".join(WIDGET.format(brands=brands) for brands in ("VISA", "MASTER", "XXX"))
+    code = """widgetOptions.onReady = (containers) => {
+      window.told = containers.map(({ id }) => id);
+      for (const one of document.querySelectorAll(".wpwl-container"))
+        one.insertAdjacentHTML("beforeend", "<i>secure</i>");
+    }"""
+    page = open_widget().open(shop_site.widget(site, checkout(api), body=forms, code=code)).page
+    expect(page.locator(".wpwl-form-card")).to_have_count(2)
+    expect(page.locator(".wpwl-container i")).to_have_count(2)
+    assert page.evaluate("told") == ["wpwl-container-card", "wpwl-container-card-2"]
+
+
+def test_hooks_are_methods_of_the_options(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
+    code = """widgetOptions.agreed = false;
+      widgetOptions.onReady = function () { window.ready = this === widgetOptions };
+      widgetOptions.onBeforeSubmitCard = function () { console.log("asked"); return this.agreed };"""
+    widget = open_widget().open(shop_site.widget(site, checkout(api), code=code)).fill()
+    assert widget.page.evaluate("ready")
+    with widget.page.expect_console_message(lambda said: said.text == "asked"):
+        widget.press()
+    expect(widget.pay).to_have_attribute("aria-disabled", "false")
+    widget.page.evaluate("widgetOptions.agreed = true")
+    widget.press()
+    widget.lands()
+
+
+def test_fields_that_the_page_puts_into_the_form_are_sent(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """Part A, What the service does, 8; A28.6: what a browser may set, and nothing else of the page's."""
+    code = """widgetOptions.onReady = () => {
+        const place = document.querySelector("form.wpwl-form-card .wpwl-wrapper-submit");
+        place.insertAdjacentHTML("beforebegin", `
+          <input type="hidden" name="customParameters[SHOPPER_gift]" value="yes">
+          <select name="customParameters[SHOPPER_term]"><option>3</option><option selected>6</option></select>
+          <input type="hidden" name="amount" value="1.00">
+          <input type="hidden" name="customParameters[gift]" value="yes">
+          <label><input type="checkbox" name="createRegistration"> Remember me</label>`);
+      }"""
+    known, unknown = checkout(api, **{"customer.merchantCustomerId": "17"}), checkout(api)
+    for checkout_id, kept in ((known, True), (unknown, False)):
+        widget = open_widget().open(shop_site.widget(site, checkout_id, code=code)).fill()
+        expect(widget.page.get_by_role("checkbox")).to_have_count(1)
+        widget.page.get_by_label("Remember me").check()
+        widget.press()
+        widget.lands()
+        told = result(api, checkout_id).body
+        assert told["customParameters"] == {"SHOPPER_gift": "yes", "SHOPPER_term": "6"}
+        assert (told["amount"], "registrationId" in told) == ("92.00", kept)
+        assert widget.says("warning", "amount is left out")
+        assert widget.says("warning", "customParameters[gift] is left out")
+        assert not widget.faults
+    # Where the checkout does not offer to save, the page is told.
+    assert widget.says("warning", "createRegistration is left out")
+
+
+def test_a_box_of_the_page_that_is_not_ticked_stores_nothing(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    code = f"""{read_block("widget.md", "Fields of your own in the form", "js")}
+      const documented = widgetOptions.onReady;
+      widgetOptions.onReady = () => {{
+        documented();
+        const place = document.querySelector("form.wpwl-form-card .wpwl-button");
+        place.insertAdjacentHTML("beforebegin", `
+          <input type="checkbox" name="createRegistration" value="true">
+          <input type="hidden" name="createRegistration" value="false">`);
+      }};"""
+    checkout_id = checkout(api, **{"customer.merchantCustomerId": "17"})
+    widget = open_widget().open(shop_site.widget(site, checkout_id, code=code)).fill()
+    widget.press()
+    widget.lands()
+    told = result(api, checkout_id).body
+    assert told["customParameters"] == {"SHOPPER_gift": "yes"}
+    assert "registrationId" not in told
+
+
+def test_groups_that_the_page_moves_stay_what_they_were(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """A browser loads a frame anew that is put elsewhere in the page."""
+    code = """widgetOptions.maskCvv = true; widgetOptions.onChangeBrand = (code) => { window.brand = code };
+      widgetOptions.onReady = () => {
+        const box = document.createElement("div");
+        const [expiry, cvv] = document.querySelectorAll(".wpwl-group-expiry, .wpwl-group-cvv");
+        expiry.before(box);
+        box.append(expiry, cvv);
+        document.querySelector(".wpwl-group-cardHolder").after(document.querySelector(".wpwl-group-cardNumber"));
+      }"""
+    widget = open_widget().open(shop_site.widget(site, checkout(api), code=code))
+    expect(widget.number).to_have_attribute("aria-label", "Card number")
+    expect(widget.cvv).to_have_attribute("placeholder", "•••")
+    expect(widget.cvv).to_have_css("-webkit-text-security", "disc")
+    widget.fill("378282246310005", cvv="1234")
+    assert widget.heard().page.evaluate("brand") == "AMEX"
+    widget.press()
+    widget.lands()
+    assert not widget.faults
+
+
+def test_a_container_pays_wherever_the_page_has_put_it(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    code = "widgetOptions.onReady = ([container]) => document.querySelector('h1').before(container);"
+    widget = open_widget().open(shop_site.widget(site, checkout(api), code=code)).fill()
+    widget.heard().page.evaluate("wpwl.executePayment('wpwl-container-card')")
+    widget.lands()
+    assert not widget.faults
+
+
+@pytest.mark.parametrize("value", ["null", "5", "true", "{}"])
+def test_options_of_a_wrong_type_take_no_form_away(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open, value: str
+) -> None:
+    """A8.18: the default, and a word in the console."""
+    code = "".join(
+        f"widgetOptions.{name} = {value};"
+        for name in ("style", "locale", "labels", "errorMessages", "inlineFlow", "registrations", "customParameters")
+    )
+    widget = open_widget().open(shop_site.widget(site, checkout(api), brands="VISA ONLINETRANSFER", code=code))
+    expect(widget.page.locator(".wpwl-widget.wpwl-style-card")).to_have_count(1)
+    expect(widget.page.get_by_role("radio")).to_have_count(2)
+    assert widget.says("warning", "widgetOptions.style")
+    assert not widget.faults
 
 
 def test_what_the_page_writes_on_the_pay_button_in_on_ready_stays(
@@ -391,7 +532,7 @@ def test_parameters_of_the_page_must_be_the_shopper_s(
         widget.press()
     assert "customParameters%5BSHOPPER_gift%5D=yes" in (sent.value.post_data or "")
     assert "price" not in (sent.value.post_data or "")
-    assert widget.says("customParameters.price", "SHOPPER_")
+    assert widget.says("customParameters[price]", "SHOPPER_")
     widget.lands()
 
 

@@ -345,6 +345,9 @@ def test_the_merchants_word_is_not_changed_by_a_page(api: Api) -> None:
     browser = open_checkout(api, billing__city="Munich", **{"customParameters[SHOPPER_size]": "M"}, paymentBrand="VISA")
     answer = browser.pay(billing__city="Berlin", **{"customParameters[SHOPPER_size]": "L"}, paymentBrand="MASTER")
     assert set(answer.errors) == {"billing.city", "customParameters[SHOPPER_size]", "paymentBrand"}
+    # What the page repeats changes nothing.
+    browser.pay(**{"customParameters[SHOPPER_size]": "M"}, paymentBrand="VISA")
+    assert result_of(api, browser).body["customParameters"] == {"SHOPPER_size": "M"}
 
 
 def test_the_merchants_result_address_wins_over_the_pages(api: Api) -> None:

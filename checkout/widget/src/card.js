@@ -6,7 +6,7 @@ import { hostedField, lookOf } from "./frames.js";
 import { mark } from "./marks.js";
 import { callPage } from "./options.js";
 import { complain, pageOptions } from "./start.js";
-import { RELEASED_MS, payButton, payWords } from "./view.js";
+import { RELEASED_MS, payButton, payGroup, payWords } from "./view.js";
 /** @import { Brand, CardPart, Field, Fields, FieldState, FramedField, HostedField, ParameterError, View } from "./types.js" */
 
 /**
@@ -187,7 +187,7 @@ export function cardPart(view, codes) {
   part.button = payButton(view, " ");
   part.form = h("form", { class: "wpwl-form wpwl-form-card", novalidate: true, action: "#", onsubmit: (event) => { event.preventDefault(); submit(view, part); } },
     marks, part.number.node, choice, h("div", { class: "wpwl-row" }, part.expiry.node, part.cvv.node), part.holder.node, more,
-    h("div", { class: "wpwl-group wpwl-group-submit" }, part.button));
+    payGroup(part.button));
   part.body = part.form;
   part.node = part.form;
 

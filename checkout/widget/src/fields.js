@@ -177,14 +177,21 @@ export const billingSet = (view, fields) =>
   fields.length > 0 &&
   h("fieldset", { class: "wpwl-billing" }, h("legend", { class: "wpwl-legend" }, view.t("billingAddress")), fields.map((one) => one.node));
 
-// SHOPPER_ parameters that the page sends along; others are not a browser's to set.
-export function shopperParameters() {
-  const given = pageOptions().customParameters || {};
+// What the page sends along: its customParameters, and the fields that it has put into the form. Only what a browser may set.
+/** @param {View} view @param {HTMLElement} [form] */
+export function shopperParameters(view, form) {
+  const given = Object.entries(pageOptions().customParameters || {}).map(([name, value]) => [`customParameters[${name}]`, String(value)]);
+  if (form instanceof HTMLFormElement) given.push(.../** @type {Iterable<[string, string]>} */ (new FormData(form)));
   /** @type {Fields} */
   const fields = {};
-  for (const [name, value] of Object.entries(given)) {
-    if (name.startsWith("SHOPPER_")) fields[`customParameters[${name}]`] = String(value);
-    else warn(`widgetOptions.customParameters.${name}: names sent from a page must start with SHOPPER_. Left out.`);
+  for (const [name, value] of given) {
+    if (/^customParameters\[SHOPPER_/.test(name)) fields[name] = value;
+    else if (name === "createRegistration" && view.config.createRegistration) {
+      // A checkbox without a value is "on".
+      if (!/^(false|0?)$/i.test(value)) fields[name] = "true";
+    } else if (!name.startsWith("wpwl-")) {
+      warn(`${name} is left out: a page sends customParameters[SHOPPER_…], and createRegistration where the checkout offers to save.`);
+    }
   }
   return fields;
 }

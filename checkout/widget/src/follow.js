@@ -38,7 +38,7 @@ export async function submit(view, part) {
   }
   if (part.opensWindow) part.popup = window.open("about:blank", freshId("window"), "popup,width=480,height=720");
   const pressed = Date.now();
-  const send = () => part.send({ ...commonFields(view), ...shopperParameters() });
+  const send = () => part.send({ ...commonFields(view), ...shopperParameters(view, part.form) });
   const sending = send();
   // A bank's challenge opens in a sheet: it is there when the answer comes.
   if (view.config.threeDSecure) loadMore(view.base).catch(() => {});

@@ -7,6 +7,7 @@ import { Lost } from "./server.js";
 const hostedFields = new Set();
 // A frame that says nothing any more must not hold the form: its last word stands.
 const LEAVE_MS = 2000;
+const KEPT = ["init", "style", "want", "only", "describe"];
 
 addEventListener("message", (event) => {
   for (const one of hostedFields) {
@@ -38,11 +39,17 @@ export function hostedField(base, checkoutId, field, group, on) {
   let asked = 0;
   let ready = false;
   /** @type {FrameMessage[]} */
-  let queue = [];
+  const queue = [];
+  // The last of each kind that says how the field is to be: a page that moves the frame has it loaded anew.
+  /** @type {Map<string, FrameMessage>} */
+  const kept = new Map();
+  /** @param {FrameMessage} message */
+  const give = (message) => frame.contentWindow && frame.contentWindow.postMessage({ tollhouse: group, ...message }, origin);
   /** @param {FrameMessage} message */
   const send = (message) => {
-    if (!ready) queue.push(message);
-    else if (frame.contentWindow) frame.contentWindow.postMessage({ tollhouse: group, ...message }, origin);
+    if (KEPT.includes(message.t)) kept.set(message.t, message);
+    else if (!ready) return void queue.push(message);
+    if (ready) give(message);
   };
   const one = {
     frame, origin, field,
@@ -67,9 +74,8 @@ export function hostedField(base, checkoutId, field, group, on) {
       if (message.tollhouse !== group) return;
       if (message.t === "hello") {
         ready = true;
-        const held = queue;
-        queue = [];
-        held.forEach(send);
+        kept.forEach(give);
+        queue.splice(0).forEach(give);
       } else if (message.t === "answer") {
         const then = waiting.get(message.n);
         waiting.delete(message.n);

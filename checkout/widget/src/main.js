@@ -41,14 +41,14 @@ const publish = {
     if (window.wpwl === publish) delete window.wpwl;
   },
   executePayment: (containerId) => {
-    const container = document.getElementById(containerId);
-    const view = container && drawn.map((one) => one.view).find((one) => one.root.contains(container));
+    // Wherever the page has put the container.
+    const view = drawn.map((one) => one.view).find((one) => one.parts.some((part) => part.container.id === containerId));
     if (!view) {
       if (before && before.executePayment) return before.executePayment(containerId);
       const known = Array.from(document.querySelectorAll(".wpwl-container"), (one) => one.id);
       return complain(`executePayment: no container "${containerId}". There are: ${known.join(", ") || "none"}.`);
     }
-    const part = /** @type {Part} */ (view.parts.find((one) => one.container === container));
+    const part = /** @type {Part} */ (view.parts.find((one) => one.container.id === containerId));
     if (view.choose) view.choose(part);
     part.press();
   },
@@ -219,7 +219,7 @@ function configure(view, config, card, codes, options, nested, more) {
     explain(view.base, (second) => view.over || second.checkAmount(view));
   }
   if (view.configured) view.configured();
-  callPage("onReady", view.parts.map((part) => part.container));
+  return view.parts.map((part) => part.container);
 }
 
 async function begin() {
@@ -247,7 +247,13 @@ async function begin() {
   );
   if (!forms.length) return void (document.querySelector("[data-wpwl]") || explain(base, (more) => more.explainMissing(base, checkout)));
   addRules(true, style);
-  if (checkout.id) return void forms.forEach((form) => draw(form, base, checkout, options, style));
+  if (checkout.id) {
+    const drawings = await Promise.all(forms.map((form) => draw(form, base, checkout, options, style)));
+    // Once for all forms: pages put things into them.
+    const containers = drawings.flatMap((one) => one || []).filter((one) => one.isConnected);
+    if (containers.length) callPage("onReady", containers);
+    return;
+  }
   forms.forEach((form) => (form.dataset.wpwl = "on"));
   const [words, more] = await Promise.all([
     wordsWithout(base, localeOf(options), options), loadMore(base).catch((fault) => complain(fault.message)),

@@ -92,20 +92,23 @@ export function checkOptions(given, known, path) {
 
 /** @param {PageOptions} options */
 export function styleOf(options) {
-  if (options.style === undefined || STYLES.includes(options.style)) return options.style || "card";
-  mistake(`widgetOptions.style "${options.style}" is none of ${STYLES.join(", ")}.${nearest(options.style, STYLES)} Taking card.`);
+  const { style } = options;
+  if (STYLES.includes(style)) return style;
+  // What is no text was told with the types.
+  if (typeof style === "string") mistake(`widgetOptions.style "${style}" is none of ${STYLES.join(", ")}.${nearest(style, STYLES)} Taking card.`);
   return "card";
 }
 
-// Call a function of the page. A fault in it is the page's, and is said so.
+// Call a function of the page, as a method of its options. A fault in it is the page's, and is said so; a check that
+// failed has let nothing pass.
 /** @param {string} name @param {...unknown} values */
 export function callPage(name, ...values) {
-  const hook = pageOptions()[name];
-  if (typeof hook !== "function") return undefined;
+  const options = pageOptions();
+  if (typeof options[name] !== "function") return undefined;
   try {
-    return hook(...values);
+    return options[name](...values);
   } catch (fault) {
     complain(`widgetOptions.${name} threw: ${fault && fault.stack ? fault.stack : fault}`);
-    return undefined;
+    return false;
   }
 }

@@ -9,4 +9,4 @@ export { callPage } from "./options.js";
 export { gateway } from "./server.js";
 export { baseOf, checkoutOf, complain, pageOptions, warn } from "./start.js";
 export { isolated } from "./texts.js";
-export { makeView, newContainer, noBrands, paidBefore, payButton } from "./view.js";
+export { makeView, newContainer, noBrands, paidBefore, payButton, payGroup } from "./view.js";

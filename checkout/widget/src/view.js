@@ -2,7 +2,7 @@
 import { ICONS, h, icon, isDarkBehind } from "./dom.js";
 import { callPage } from "./options.js";
 import { gateway } from "./server.js";
-import { complain } from "./start.js";
+import { complain, pageOptions } from "./start.js";
 import { isolated } from "./texts.js";
 /** @import { Checkout, Config, Gateway, HostedField, Part, Sheet, View, ViewOptions, Words } from "./types.js" */
 
@@ -182,11 +182,17 @@ export function payButton(view, text) {
   return h("button", { class: "wpwl-button wpwl-button-pay" },
     h("span", { class: "wpwl-spinner", "aria-hidden": "true" }), h("span", { class: "wpwl-button-text" }, text || payWords(view)));
 }
+// The place of that button in its form. Styles and scripts of pages know both classes.
+/** @param {HTMLButtonElement} button */
+export const payGroup = (button) =>
+  h("div", { class: "wpwl-group wpwl-group-submit" }, h("div", { class: "wpwl-wrapper wpwl-wrapper-submit" }, button));
 /** @param {View} view */
 export function payWords(view) {
   const { amount, currency } = /** @type {Config["checkout"]} */ (view.config ? view.config.checkout : {});
-  if (view.checkout.registration) return view.t("save");
-  return amount ? view.t("pay", { amount: isolated(view.words.money(amount, currency)) }) : view.t("payNow");
+  // One word of the page's for all of its pay buttons.
+  const own = (pageOptions().labels || {}).submit && "submit";
+  if (view.checkout.registration) return view.t(own || "save");
+  return amount ? view.t(own || "pay", { amount: isolated(view.words.money(amount, currency)) }) : view.t(own || "payNow");
 }
 
 // The page that the shopper came from, if it is this shop's, else its front page: this page has nothing more to pay.

@@ -84,6 +84,7 @@ RUN_BY: Final = {
     ("theming.md", "Custom properties", "css"): HERE,
     ("theming.md", "Rules of your own", "css"): HERE,
     ("widget.md", "Fast checkout", "html"): "tests/browser/test_docs_guides.py",
+    ("widget.md", "Fields of your own in the form", "js"): "tests/browser/test_widget_page.py",
     ("widget.md", "Wallets: options and events", "html"): "tests/browser/test_docs_guides.py",
 }
 """(page, section, language) of samples that are typed → the test that runs them. A test reads the only block of a

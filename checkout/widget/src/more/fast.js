@@ -44,8 +44,8 @@ export function fastCheckout(place, base, words, options, codes) {
 /** @param {View} view @param {Part} part @param {OtherBrand} brand */
 async function pressFast(view, part, brand) {
   if (view.busy || view.over) return;
-  const create = pageOptions().createCheckout;
-  if (typeof create !== "function") {
+  const options = pageOptions();
+  if (typeof options.createCheckout !== "function") {
     complain("widgetOptions.createCheckout must be a function that returns a checkout id, or a promise of one.");
     return view.say("error", view.t("createFailed"));
   }
@@ -54,7 +54,7 @@ async function pressFast(view, part, brand) {
   if (brand.code === "WEBWALLET") part.popup = window.open("about:blank", freshId("window"), "popup,width=480,height=720");
   let id;
   try {
-    id = await create({ brand: brand.code });
+    id = await options.createCheckout({ brand: brand.code });
     if (typeof id !== "string" || !/^[A-Za-z0-9.-]{32,48}$/.test(id)) throw new Error(`createCheckout gave ${JSON.stringify(id)}, not a checkout id`);
     view.checkout = { id, registration: false };
     view.gateway = gateway(view.base, view.checkout);
@@ -68,7 +68,7 @@ async function pressFast(view, part, brand) {
     view.setSecondsLeft(body.checkout.secondsLeft);
     checkAmount(view);
     if (brand.code === "WEBWALLET") {
-      const sending = view.gateway.post({ ...commonFields(view), ...shopperParameters(), paymentBrand: brand.code });
+      const sending = view.gateway.post({ ...commonFields(view), ...shopperParameters(view), paymentBrand: brand.code });
       return follow(view, part, sending);
     }
     view.busy = false;

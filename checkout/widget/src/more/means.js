@@ -1,5 +1,5 @@
 // The parts that need no frame: bank account, virtual account, and brands whose own page takes over.
-import { h, isolated, pageOptions, payButton, plainDigits, refuseFields, submit, textField } from "../shared.js";
+import { h, isolated, pageOptions, payButton, payGroup, plainDigits, refuseFields, submit, textField } from "../shared.js";
 import { badge } from "./badges.js";
 /** @import { Child, Field, FormPart, OtherBrand, View } from "../types.js" */
 
@@ -56,7 +56,7 @@ function simplePart(view, kind, brand, fields, extra, buttonText) {
   });
   part.button = payButton(view, buttonText);
   part.form = h("form", { class: `wpwl-form wpwl-form-${names[kind]} wpwl-form-${brand.code}`, novalidate: true, action: "#", onsubmit: (event) => { event.preventDefault(); submit(view, part); } },
-    fields.map((field) => field.node), extra, h("div", { class: "wpwl-group wpwl-group-submit" }, part.button));
+    fields.map((field) => field.node), extra, payGroup(part.button));
   part.node = part.form;
   part.press = () => part.form.requestSubmit();
   return part;
@@ -102,6 +102,6 @@ export function virtualPart(view, brand) {
 export function redirectPart(view, brand) {
   const name = view.words.label(brand);
   const part = simplePart(view, "redirect", brand, [], null, view.t("continueTo", { brand: name }));
-  part.opensWindow = /WALLET/.test(brand.code) || (pageOptions().inlineFlow || []).includes(brand.code);
+  part.opensWindow = /WALLET/.test(brand.code) || [pageOptions().inlineFlow].flat().includes(brand.code);
   return part;
 }

@@ -1,6 +1,6 @@
 // Cards and accounts the shopper has kept at this merchant: one tap, and the security code if it is wanted.
 import {
-  billingFields, billingSet, complain, cvvField, expiryField, h, isolated, lookOf, pageOptions, payButton,
+  billingFields, billingSet, complain, cvvField, expiryField, h, isolated, lookOf, pageOptions, payButton, payGroup,
   refuseFields, secretName, submit,
 } from "../shared.js";
 import { dropPart } from "./arrange.js";
@@ -56,7 +56,7 @@ export function savedPart(view, saved) {
   offer();
   part.button = payButton(view);
   part.form = h("form", { class: "wpwl-form wpwl-form-registrations", novalidate: true, action: "#", onsubmit: (event) => { event.preventDefault(); submit(view, part); } },
-    asked, billingSet(view, billing), h("div", { class: "wpwl-group wpwl-group-submit" }, part.button), tools);
+    asked, billingSet(view, billing), payGroup(part.button), tools);
   part.node = part.form;
   part.press = () => part.form.requestSubmit();
   part.configure = () => {

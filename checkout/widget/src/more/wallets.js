@@ -70,7 +70,7 @@ export async function pressWallet(view, part, brand) {
   }
   if (sheet.popup) part.popup = sheet.popup;
   /** @type {Fields} */
-  const fields = { ...commonFields(view), ...shopperParameters(), paymentBrand: brand.code };
+  const fields = { ...commonFields(view), ...shopperParameters(view), paymentBrand: brand.code };
   const token = sheet.token || (view.config.wallets?.[brand.code]?.testTokens || [])[sheet.picked]?.token;
   if (token) fields[`${SHEET_OF[brand.code]}.paymentToken`] = token;
   for (const name of view.config.billing) if (sheet.address[name]) fields[`billing.${name}`] = sheet.address[name];
