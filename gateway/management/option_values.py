@@ -36,7 +36,7 @@ def build_number_parser(least: int, most: int) -> Callable[[str], int]:
 
 def build_text_parser(model: type[Model], name: str) -> Callable[[str], str]:
     """An option's ``type`` for a text that is kept in the field ``name`` of a model."""
-    most = model._meta.get_field(name).max_length or 0
+    most = int(getattr(model._meta.get_field(name), "max_length", None) or 0)
 
     def parse_text(text: str) -> str:
         if len(text) > most:
