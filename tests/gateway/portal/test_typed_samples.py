@@ -236,6 +236,19 @@ def test_the_commands_of_a_page_are_known_with_their_options(page: str) -> None:
         build_command_parser(name).parse_args(words)
 
 
+@pytest.mark.parametrize(
+    "page",
+    [
+        page
+        for page in PAGES
+        if page != "running.md" and list_manage_commands(page) and not page.startswith("decisions/")
+    ],
+)
+def test_a_page_with_commands_leads_to_how_they_are_called(page: str) -> None:
+    """`manage.py` alone is in no path and knows no database."""
+    assert "running.md#commands)" in (DOCS / page).read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_the_commands_within_sentences_are_known_with_their_options(page: str) -> None:
     """A sentence may leave out what a command wants besides."""
