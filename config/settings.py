@@ -9,16 +9,16 @@ import warnings
 from datetime import timedelta
 from pathlib import Path
 
-import environ
 from csp.constants import NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
 from django.core.exceptions import ImproperlyConfigured
 
 from config.admin_theme import ADMIN_THEME
+from config.environment import Environment
 from gateway.logs import build_logging_config
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = Path(os.environ.get("TOLLHOUSE_VAR") or BASE_DIR / "var").absolute()
-env = environ.Env()
+env = Environment()
 
 # --- environment and addresses ------------------------------------------------------------------------------------
 # test | live. Two environments are two databases; tokens and ids of one mean nothing to the other.

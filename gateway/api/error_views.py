@@ -28,6 +28,13 @@ from gateway.db.availability import is_database_away
 _TITLES: Final = {404: gettext_lazy("There is nothing here"), 403: gettext_lazy("This page is not for you")}
 _API_PATHS: Final = tuple(dict.fromkeys(endpoint.path.partition("/{")[0] for endpoint in ENDPOINTS))
 _LIVE_API_PATHS: Final = tuple(path for path in _API_PATHS if not path.startswith("/v1/test/"))
+_ANY_ID: Final = f"/{'0' * 32}/"
+_SLASH_HINTS: Final = {
+    (True, True): " - leave out the slash at its end, or put an id behind it",
+    (True, False): " - leave out the slash at its end",
+    (False, True): " - an id is missing at its end",
+}
+"""By whether a path without the slash at its end is one, and whether it is one with an id there."""
 MAX_SUGGESTED_PATH_CHARS: Final = 60
 CAPABILITY_PATHS: Final = ("/pay/", "/shopper/", "/v1/checkouts/", "/v1/paymentLinks/", "/admin/welcome/")
 """Beginnings of paths whose rest is enough to be let in: no log has more of them, nor have those of docs/running's
@@ -48,9 +55,14 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 
 def _suggest_path(path: str) -> str:
-    """`` - did you mean /v1/payments?`` for a path that is nearly one of the API's, or an empty string."""
-    if path.endswith("/") and _is_path(path.rstrip("/")):
-        return " - leave out the slash at its end"
+    """`` - did you mean /v1/payments?`` for a path that is nearly one of the API's, what is wrong with its slashes, or
+    an empty string. An id that is missing is a client's variable that was not set."""
+    if "//" in path and _is_path(path.replace("//", _ANY_ID, 1)):
+        return " - an id is missing between two of its slashes"
+    if path.endswith("/"):
+        ends = (_is_path(path.rstrip("/")), _is_path(f"{path.rstrip('/')}{_ANY_ID}".rstrip("/")))
+        if hint := _SLASH_HINTS.get(ends):
+            return hint
     start = "/".join(path.split("/", 3)[:3])
     asked = (path, start) if len(path) <= MAX_SUGGESTED_PATH_CHARS else (start[:MAX_SUGGESTED_PATH_CHARS],)
     paths = _LIVE_API_PATHS if settings.IS_LIVE else _API_PATHS

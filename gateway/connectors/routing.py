@@ -39,7 +39,14 @@ from gateway.db.statement import execute_sql
 
 INTERNAL: Final = "INTERNAL"
 
-_ALL: Final[tuple[Connector, ...]] = (SIMULATOR, STUB, NO_ACQUIRER, ISO8583, CARD_API, SEPA)
+_ALL: Final[tuple[Connector, ...]] = (
+    SIMULATOR,
+    STUB,
+    NO_ACQUIRER,
+    ISO8583,
+    CARD_API,
+    SEPA,
+)
 _OUR_OWN: Final[tuple[Connector, ...]] = (SIMULATOR, NO_ACQUIRER)
 """Connectors that answer in this process. They need no guard, and no acquirer account can name them."""
 CONNECTORS: Final[Mapping[str, Connector]] = MappingProxyType(

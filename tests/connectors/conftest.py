@@ -14,7 +14,13 @@ from tests.connectors.rig import Processor, Rig
 from tests.connectors.sepa import SEPA_RIG
 from tests.connectors.stub import STUB_RIG
 
-RIGS: Final[tuple[Rig, ...]] = (STUB_RIG, ISO8583_RIG, ISO8583_BATCH_RIG, CARD_API_RIG, SEPA_RIG)
+RIGS: Final[tuple[Rig, ...]] = (
+    STUB_RIG,
+    ISO8583_RIG,
+    ISO8583_BATCH_RIG,
+    CARD_API_RIG,
+    SEPA_RIG,
+)
 PATIENCE_S: Final = 20.0
 """What an acquirer may take here: a busy machine takes its time. Silences are waited for with less (SILENCE_S)."""
 

@@ -34,6 +34,7 @@ def _followed() -> Mapping[str, ModuleType]:
 MODULES: Final = _followed()
 ROUTING: Final = MODULES[f"gateway.connectors.routing{CHANGED}"]
 RIGS: Final[tuple[Rig, ...]] = MODULES[f"tests.connectors.conftest{CHANGED}"].RIGS
+_RIG: Final = next(one for one in RIGS if one.connector.name == "acme")
 EXTERNAL: Final = MODULES["tests.external.test_acme"]
 
 
@@ -49,9 +50,9 @@ globals().update(OF_THE_KIT | OF_THE_GUIDE)
 
 @pytest.fixture
 def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
-    """The guide's rig, last of all; registered as the guide says."""
+    """The guide's rig; registered as the guide says."""
     monkeypatch.setattr(test_conformance, "CONNECTORS", ROUTING.CONNECTORS)
-    return RIGS[-1]
+    return _RIG
 
 
 def test_the_guide_was_followed_whole() -> None:
@@ -59,8 +60,8 @@ def test_the_guide_was_followed_whole() -> None:
     assert OF_THE_GUIDE
     assert _tests_of(EXTERNAL)
     assert not set(OF_THE_KIT) & set(OF_THE_GUIDE)
-    assert RIGS[-1].connector.name == "acme"
-    assert ROUTING.list_acquirers()["acme"].inner is RIGS[-1].connector
+    assert _RIG.connector.name == "acme"
+    assert ROUTING.list_acquirers()["acme"].inner is _RIG.connector
 
 
 def test_our_own_modules_know_nothing_of_it() -> None:
@@ -102,6 +103,19 @@ def test_a_change_that_fits_nowhere_or_twice_is_refused() -> None:
     for text in ("b\n", "a\na\n"):
         with pytest.raises(AssertionError):
             guide.changed(text, "-a\n+c\n")
+
+
+def test_a_change_that_was_made_is_made_once_and_fits_beside_connectors_of_others() -> None:
+    assert guide.changed("a\nc\nd\n", " a\n+c\n@@\n-b\n+d\n") == "a\nc\nd\n"
+    for block in (one for one in _BLOCKS if one.is_change):
+        ours = (guide.ROOT / block.path).read_text()
+        followed = guide.changed(ours, block.text)
+        assert guide.changed(followed, block.text) == followed
+        others = ours.replace("    SEPA,\n", "    SEPA,\n    MYBANK,\n").replace(
+            "    SEPA_RIG,\n", "    SEPA_RIG,\n    MYBANK_RIG,\n"
+        )
+        assert others != ours
+        assert "MYBANK" in guide.changed(others, block.text)
 
 
 def _written(block: guide.Block) -> Any:

@@ -70,6 +70,21 @@ def test_what_is_wrongly_called_is_told_in_a_line(tmp_path: Path, words: list[st
     assert "Traceback" not in told
 
 
+@pytest.mark.parametrize("words", [["5.00", "USD"], ["amount=5.00", "currency=USD"]])
+def test_a_sum_is_written_with_its_names_or_without(tmp_path: Path, words: list[str]) -> None:
+    """`payments create` takes NAME=VALUE: its neighbours take that, too."""
+    program = """
+import json, sys
+from tollhouse.cli.main import build_parser
+found = build_parser().parse_args(["payments", "refund", "1", *sys.argv[1:]])
+print(json.dumps([found.amount, found.currency]))
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", program, *words], env=SOURCES, capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert json.loads(ran.stdout) == ["5.00", "USD"]
+
+
 def test_a_fault_of_our_own_keeps_its_stack(tmp_path: Path) -> None:
     """As one line it would look like a wrong call."""
     program = """

@@ -66,6 +66,20 @@ def test_every_command_of_a_unit_is_one_of_the_product(name: str) -> None:
             assert import_module(named)
 
 
+def test_a_command_on_a_server_is_run_as_the_units_run() -> None:
+    """docs/running.md, Commands: the same user, folder, settings and Python."""
+    page = (PROJECT_ROOT / "docs" / "running.md").read_text(encoding="utf-8")
+    said = re.search(r"^    systemd-run (.*?)COMMAND$", page, re.MULTILINE | re.DOTALL)
+    assert said is not None
+    words = shlex.split(said[1].replace("\\\n", " "))
+    given = dict(word.split("=", 1) for word in words if "=" in word)
+    unit = read_unit("tollhouse-web.service")
+    assert [given["--uid"]] == unit["User"]
+    assert [given["--working-directory"]] == unit["WorkingDirectory"]
+    assert given["--property"].removeprefix("EnvironmentFile=") in unit["EnvironmentFile"]
+    assert shlex.join([*words[-2:], "check"]) in unit["ExecStartPre"]
+
+
 def test_the_page_installs_and_starts_these_units() -> None:
     copied = find_documented("cp docs/running/systemd")
     named = re.findall(r"[\w-]+", copied.partition("{")[2].partition("}")[0])

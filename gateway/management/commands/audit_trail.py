@@ -32,7 +32,7 @@ class Command(BaseCommand):
         check = steps.add_parser("check", help="check the whole hash chain")
         check.add_argument("--noted", default="", metavar="DIGEST", help="a digest noted earlier, which has to occur")
         export = steps.add_parser("verify", help="check the signature and the checksum of an export")
-        export.add_argument("file", type=Path)
+        export.add_argument("file", type=Path, help="the export, a ZIP file")
 
     def handle(self, *args: Any, step: str, **options: Any) -> None:
         if step == "check":

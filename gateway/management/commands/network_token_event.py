@@ -20,7 +20,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("reference", help="the token service's id of the token")
-        parser.add_argument("event", choices=[str(event) for event in TokenEvent])
+        parser.add_argument("event", choices=[str(event) for event in TokenEvent], help="what became of it")
         parser.add_argument("--expiry", default="", help="MM/YYYY, the token's new date; with REPLACED")
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -48,7 +48,7 @@ class Command(BaseCommand):
     help = "Make demo merchants, channels, tokens and a back-office user (test environment only)."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--base-url", default=settings.GATEWAY_BASE_URL)
+        parser.add_argument("--base-url", default=settings.GATEWAY_BASE_URL, help="the address that the file names")
         parser.add_argument("--out", type=Path, required=True, help="the file to write, mode 0600")
 
     def handle(self, *args: Any, base_url: str, out: Path, **options: Any) -> None:

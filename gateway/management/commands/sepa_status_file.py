@@ -18,7 +18,7 @@ class Command(BaseCommand):
     help = "Take in a bank's message (pain.002, camt.052 to 054, pacs.004) and tell payments what it says."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("path", type=Path, nargs="+")
+        parser.add_argument("path", type=Path, nargs="+", help="the bank's file; more than one may be given")
 
     def handle(self, *args: Any, path: list[Path], **options: Any) -> None:
         failed = 0

@@ -13,6 +13,7 @@ from django.db import transaction
 from gateway.access import audit_log
 from gateway.core.secret import Secret
 from gateway.management.option_rows import find_option_channel, find_option_row
+from gateway.management.option_values import build_text_parser, read_option_file
 from gateway.models import Channel, WalletKey
 from gateway.wallets.channel_tokens import store_wallet_key
 from gateway.wallets.keys import UnusableKeyError
@@ -25,9 +26,14 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--entity", help="entityId of a channel, 32 hex digits")
-        parser.add_argument("--wallet", type=int, choices=(1, 2, 3))
+        parser.add_argument("--wallet", type=int, choices=(1, 2, 3), help="whose tokens the key opens")
         parser.add_argument("--private-key", type=Path, help="PEM, not encrypted: P-256, or RSA of 2,048 bits or more")
-        parser.add_argument("--name", default="", help="a name of yours for the key")
+        parser.add_argument(
+            "--name",
+            default="",
+            type=build_text_parser(WalletKey, "name"),
+            help="a name of yours for the key",
+        )
         parser.add_argument("--merchant-id", help="wallet 1: the merchant identifier, or its SHA-256 in hex")
         parser.add_argument("--root", type=Path, action="append", help="wallet 1: the provider's root certificate, PEM")
         parser.add_argument("--senders", type=Path, help=_SENDERS)
@@ -58,14 +64,10 @@ class Command(BaseCommand):
         if options["wallet"] is None:
             raise CommandError("--wallet says which wallet the key is for.")
         try:
-            private = Secret(options["private_key"].read_text())
+            private = Secret(read_option_file(options["private_key"]))
             row = store_wallet_key(
                 channel, f"wallet{options['wallet']}", private, _facts(options), name=options["name"]
             )
-        except OSError as fault:
-            raise CommandError(f"{fault.filename} cannot be read: {fault.strerror}.") from None
-        except UnicodeDecodeError:
-            raise CommandError("A file is no text: PEM and JSON are.") from None
         except UnusableKeyError as fault:
             raise CommandError(str(fault)) from None
         after = {"wallet": row.wallet, "key_hash": row.key_hash, "channel": channel.entity_id}
@@ -86,7 +88,7 @@ def _deactivate(text: str) -> None:
 def _facts(options: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {
         "merchantId": options["merchant_id"],
-        "roots": [path.read_text() for path in options["root"] or ()],
+        "roots": [read_option_file(path) for path in options["root"] or ()],
         "senders": _senders(options["senders"]) if options["senders"] else [],
         "recipients": options["recipient"] or [],
         "gatewayMerchantId": options["gateway_merchant_id"],
@@ -98,7 +100,7 @@ def _facts(options: dict[str, Any]) -> dict[str, Any]:
 def _senders(path: Path) -> list[dict[str, Any]]:
     """The published list of senders; versions that are not offered are left out."""
     try:
-        keys = json.loads(path.read_text())["keys"]
+        keys = json.loads(read_option_file(path))["keys"]
         return [dict(key) for key in keys if key["protocolVersion"] in ("ECv1", "ECv2")]
     except (ValueError, KeyError, TypeError):
         raise UnusableKeyError('--senders is no JSON of the form {"keys": […]}.') from None

@@ -22,13 +22,13 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--entity", required=True, help="entityId of a channel, 32 hex digits")
-        parser.add_argument("--wallet", type=int, choices=(1, 2, 3), default=1)
+        parser.add_argument("--wallet", type=int, choices=(1, 2, 3), default=1, help="whose token; default: 1")
         parser.add_argument("--format", choices=_ALL, help="default: the wallet's first one, " + _first())
         parser.add_argument("--card", default="4200000000000000", help="the number in the token; see /testdata")
         parser.add_argument("--expiry", default="12/2030", help="MM/YYYY")
-        parser.add_argument("--holder", default="Jane Jones")
+        parser.add_argument("--holder", default="Jane Jones", help="the cardholder in the token")
         parser.add_argument("--amount", default="92.00", help="what the shopper agreed to pay (wallets 1 and 3)")
-        parser.add_argument("--currency", default="EUR")
+        parser.add_argument("--currency", default="EUR", help="of --amount")
         parser.add_argument("--card-only", action="store_true", help="wallet 2: PAN_ONLY, the card's number, no proof")
         parser.add_argument("--expired", action="store_true", help="rightly signed, but a day too old")
         parser.add_argument("--tampered", action="store_true", help="with one character changed")

@@ -27,7 +27,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--entity", help="entityId of a channel, or of a merchant for all its channels")
         parser.add_argument("--url", help="make an endpoint with this address")
-        parser.add_argument("--mode", choices=("encrypted", "signed"), default="encrypted")
+        parser.add_argument("--mode", choices=("encrypted", "signed"), default="encrypted", help="default: encrypted")
         parser.add_argument("--wrapper", choices=("none", "json"), default="none", help="encrypted: the body's form")
         parser.add_argument(
             "--kinds",
@@ -40,7 +40,7 @@ class Command(BaseCommand):
         what.add_argument("--activate", action="store_true", help="send the test message; with --url, right after")
         what.add_argument("--rotate", action="store_true", help="a new secret; the old one is honoured for 24 hours")
         what.add_argument("--off", action="store_true", help="nothing more is sent to it")
-        what.add_argument("--list", action="store_true")
+        what.add_argument("--list", action="store_true", help="list the endpoints (default)")
         parser.add_argument("--no-overlap", action="store_true", help="with --rotate: the old secret ends at once")
 
     def handle(self, *args: Any, **options: Any) -> None:

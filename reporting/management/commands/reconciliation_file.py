@@ -38,6 +38,8 @@ class Command(BaseCommand):
             path = daily_files.rewrite_daily_file(file, Path(output) if output else None)
         except daily_files.FileContentChangedError as fault:
             raise CommandError(f"The file would not be what it was: {fault}.") from None
+        except OSError as fault:
+            raise CommandError(f"{output or 'the outbox'} cannot be written: {fault.strerror}.") from None
         self.stdout.write(f"{path}: {file.lines} lines, {file.size} bytes, SHA-256 {file.sha256}")
 
 

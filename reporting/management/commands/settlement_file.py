@@ -18,7 +18,7 @@ class Command(BaseCommand):
     help = "Take in an acquirer's settlement file: read, match, enter its chargebacks. Says what it did."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("path", type=Path)
+        parser.add_argument("path", type=Path, help="the file")
         parser.add_argument("--institute", help="its key; not needed when there is one only")
         parser.add_argument("--preview", action="store_true", help="show the first lines and all errors; write nothing")
         parser.add_argument("--later", action="store_true", help="leave the reading to the worker")

@@ -10,6 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from gateway.management.option_values import parse_option_day
 from reporting.settlement import institutes
 from reporting.simulator import settlement_files
 
@@ -18,11 +19,11 @@ class Command(BaseCommand):
     help = "Write a settlement file of what the simulator approved on some days (test environment only)."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("path", type=Path)
+        parser.add_argument("path", type=Path, help="the file to write")
         parser.add_argument("--institute", help="its key; not needed when there is one only")
-        parser.add_argument("--from", dest="first", type=date.fromisoformat, required=True, help="yyyy-MM-dd")
-        parser.add_argument("--to", dest="last", type=date.fromisoformat, help="yyyy-MM-dd; without it the same day")
-        parser.add_argument("--paid-on", type=date.fromisoformat, help="yyyy-MM-dd; without it the last day")
+        parser.add_argument("--from", dest="first", type=parse_option_day, required=True, help="yyyy-MM-dd")
+        parser.add_argument("--to", dest="last", type=parse_option_day, help="yyyy-MM-dd; without it the same day")
+        parser.add_argument("--paid-on", type=parse_option_day, help="yyyy-MM-dd; without it the last day")
 
     def handle(
         self,
@@ -41,8 +42,13 @@ class Command(BaseCommand):
         except institutes.UnknownInstituteError as fault:
             raise CommandError(str(fault)) from None
         last = last or first
+        if last < first:
+            raise CommandError("--to is before --from.")
         book = settlement_files.build_settlement_file(
             of, settlement_files.list_institute_payments(of, first, last), paid_on or last
         )
-        path.write_bytes(book.text())
+        try:
+            path.write_bytes(book.text())
+        except OSError as fault:
+            raise CommandError(f"{path} cannot be written: {fault.strerror}.") from None
         self.stdout.write(f"{path}: {len(book.lines):,} lines of {of.name}, {first} to {last}")

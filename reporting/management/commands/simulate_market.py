@@ -9,6 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from gateway.connectors.simulator.issuers import ISSUER_SEED
+from gateway.management.option_values import parse_option_day
 from reporting.simulator import market_rows
 from reporting.simulator.market import DAYS_PER_MONTH, MAX_MARKET_MONTHS, MAX_MARKET_PAYMENTS, MarketPlan
 
@@ -28,7 +29,7 @@ class Command(BaseCommand):
             "--months", type=int, default=3, help=f"of {DAYS_PER_MONTH} days, 1 to {MAX_MARKET_MONTHS}; without it 3"
         )
         parser.add_argument(
-            "--start", type=date.fromisoformat, help="yyyy-MM-dd on the merchant's clock; without it its next day"
+            "--start", type=parse_option_day, help="yyyy-MM-dd on the merchant's clock; without it its next day"
         )
 
     def handle(self, *args: Any, seed: int, payments: int, months: int, start: date | None, **options: Any) -> None:
@@ -40,7 +41,7 @@ class Command(BaseCommand):
                 else market_rows.next_market_start(channel.merchant)
             )
             made = market_rows.write_market(channel, MarketPlan(seed=seed, count=payments, months=months, start=begins))
-        except (market_rows.MarketRefusedError, ValueError) as fault:
+        except (market_rows.MarketRefusedError, ValueError, OverflowError) as fault:
             raise CommandError(str(fault)) from None
         self.stdout.write(
             f"{made.merchant.name}: {made.attempts:,} attempts, {made.approved:,} approved "

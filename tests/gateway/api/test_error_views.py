@@ -87,12 +87,21 @@ def test_a_misspelt_path_is_told_which_was_meant(path: str, meant: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/v1/payments/", f"/v1/payments/{'8' * 32}/", "/v1/paymentWidgets.js/", "/v1/query//"]
+    ("path", "hint"),
+    [
+        ("/v1/payments/", "leave out the slash at its end, or put an id behind it"),
+        (f"/v1/payments/{'8' * 32}/", "leave out the slash at its end"),
+        ("/v1/paymentWidgets.js/", "leave out the slash at its end"),
+        ("/v1/query//", "leave out the slash at its end, or put an id behind it"),
+        ("/v1/test/transfers/", "an id is missing at its end"),
+        ("/v1/registrations//payments", "an id is missing between two of its slashes"),
+        ("/v1/checkouts//payment", "an id is missing between two of its slashes"),
+    ],
 )
-def test_a_path_that_ends_with_a_slash_is_told_so(path: str) -> None:
+def test_a_path_with_a_slash_too_many_or_without_its_id_is_told_so(path: str, hint: str) -> None:
     answer = Client().get(path)
     assert answer.status_code == 404
-    assert answer.json()["result"]["description"].endswith("no such path or version - leave out the slash at its end")
+    assert answer.json()["result"]["description"].endswith(f"no such path or version - {hint}")
 
 
 @pytest.mark.parametrize(

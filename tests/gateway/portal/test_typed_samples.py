@@ -57,6 +57,7 @@ RUN_BY: Final = {
     ("adding-a-connector.md", "4. The conformance kit", "python"): GUIDE,
     ("adding-a-connector.md", "5. Tests of the mapping", "python"): GUIDE,
     ("adding-a-connector.md", "6. A peer that you did not write", "python"): GUIDE,
+    ("authentication.md", "Access tokens", "bash"): HERE,
     ("back-office.md", "What is kept", "bash"): HERE,
     ("chargebacks.md", "Alerts and inquiries before it", "bash"): HERE,
     ("chargebacks.md", "Alerts and inquiries before it", "json"): "tests/chargebacks/test_alert_intake.py",
@@ -70,19 +71,27 @@ RUN_BY: Final = {
     ("follow-ups.md", "Authorise first", "bash"): HERE,
     ("follow-ups.md", "Capture", "bash"): HERE,
     ("market.md", "Months of trade", "bash"): HERE,
+    ("means.md", "Prepayment", "bash"): HERE,
     ("migrating.md", "What changes in your client", "bash"): "tests/scenarios/test_moving_here.py",
     ("network-tokens.md", "Switch it on", "json"): "tests/gateway/payments/test_network_tokens.py",
     ("network-tokens.md", "What the network tells", "bash"): "tests/gateway/payments/test_network_tokens.py",
     ("payment-links.md", "A page for a checkout", "bash"): HERE,
+    ("payment-links.md", "What was paid", "bash"): HERE,
     ("personal-data.md", "Erase and export", "bash"): HERE,
     ("plug-ins.md", "django-payments", "bash"): HERE,
     ("plug-ins.md", "django-payments", "python"): HERE,
     ("plug-ins.md", "pretix", "bash"): HERE,
     ("quick-start.md", "Get ready", "bash"): HERE,
     ("quick-start.md", "Give money back", "bash"): HERE,
+    ("registrations.md", "Pay by a click", "bash"): HERE,
     ("sample-shop.md", "Start it", "bash"): "tests/browser/test_sample_shops.py",
+    ("schedules.md", "Change it", "bash"): HERE,
+    ("schedules.md", "Make a plan", "bash"): HERE,
+    ("test-tools.md", "Acquirer messages", "bash"): HERE,
+    ("test-tools.md", "Money that arrives", "bash"): HERE,
     ("theming.md", "Custom properties", "css"): HERE,
     ("theming.md", "Rules of your own", "css"): HERE,
+    ("widget.md", "A page with a form", "bash"): HERE,
     ("widget.md", "Fast checkout", "html"): "tests/browser/test_docs_guides.py",
     ("widget.md", "Fields of your own in the form", "js"): "tests/browser/test_widget_page.py",
     ("widget.md", "Wallets: options and events", "html"): "tests/browser/test_docs_guides.py",
@@ -228,6 +237,19 @@ def test_the_commands_of_a_page_are_known_with_their_options(page: str) -> None:
         build_command_parser(name).parse_args(words)
 
 
+@pytest.mark.parametrize(
+    "page",
+    [
+        page
+        for page in PAGES
+        if page != "running.md" and list_manage_commands(page) and not page.startswith("decisions/")
+    ],
+)
+def test_a_page_with_commands_leads_to_how_they_are_called(page: str) -> None:
+    """`manage.py` alone is in no path and knows no database."""
+    assert "running.md#commands)" in (DOCS / page).read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_the_commands_within_sentences_are_known_with_their_options(page: str) -> None:
     """A sentence may leave out what a command wants besides."""
@@ -272,18 +294,29 @@ def test_every_target_of_make_that_a_page_names_is_there() -> None:
     assert {one for one in named if one[1] not in targets} == set()
 
 
-@pytest.mark.parametrize(
-    ("page", "heading", "name"),
-    [
-        ("quick-start.md", "Give money back", "PAYMENT_ID"),
-        ("follow-ups.md", "Authorise first", "PAYMENT_ID"),
-        ("follow-ups.md", "Capture", "CAPTURE_ID"),
-    ],
-)
+ASKED: Final = [
+    (one.page, one.heading, found[1])
+    for page in PAGES
+    for one in list_blocks(page)
+    if one.language == "bash" and (found := re.search(r"read -r (\w+)", one.text))
+]
+
+
+@pytest.mark.parametrize(("page", "heading", "name"), ASKED)
 def test_the_readers_id_is_asked_for(page: str, heading: str, name: str) -> None:
     script = f"{read_block(page, heading, 'bash')}\nsh -c 'printf %s \"${name}\"'"
     done = subprocess.run(["sh", "-euc", script], input=f"{ID}\n", capture_output=True, text=True, check=True)
     assert done.stdout.endswith(ID)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if not page.startswith("decisions/")])
+def test_an_id_is_asked_for_before_a_sample_uses_it(page: str) -> None:
+    """A variable that is not set makes the path of another request. Asked for, assigned, or explained in a sentence."""
+    text, known = (DOCS / page).read_text(encoding="utf-8"), {"ENTITY_ID"}
+    for fence in re.finditer(r"^```(?:bash|sh)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        before = text[: fence.start()]
+        known |= set(re.findall(r"(?:read -r |^|`\$)(\w+_ID)\b", before, re.MULTILINE))
+        assert set(re.findall(r"\$(\w+_ID)\b", fence[1])) - known == set()
 
 
 def test_the_readers_variables_are_set() -> None:

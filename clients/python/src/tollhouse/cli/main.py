@@ -57,8 +57,11 @@ def _add_payments(commands: Any) -> None:
     for verb, about in (("capture", "take a reserved sum"), ("refund", "give money back")):
         one = verbs.add_parser(verb, help=about)
         one.add_argument("id", type=parse_id)
-        one.add_argument("amount", help="92.00")
-        one.add_argument("currency", nargs="?", default="EUR", help="EUR")
+        # Whoever comes from `create` writes NAME=VALUE here, too.
+        one.add_argument("amount", type=lambda text: text.removeprefix("amount="), help="92.00")
+        one.add_argument(
+            "currency", type=lambda text: text.removeprefix("currency="), nargs="?", default="EUR", help="EUR"
+        )
     verbs.add_parser("reverse", help="undo what is not captured or settled").add_argument("id", type=parse_id)
     for verb in ("create", "capture", "refund", "reverse"):
         verbs.choices[verb].add_argument("--idempotency-key", default="", metavar="KEY")
