@@ -55,7 +55,12 @@ class SandboxView(ApiView):
 
 def _mask_message(message: Any) -> Any:
     """The message with card numbers in the merchant's free texts masked too (docs/decisions/0052)."""
-    return json.loads(mask_text(json.dumps(message, ensure_ascii=False)))
+    text = json.dumps(message, ensure_ascii=False)
+    try:
+        return json.loads(mask_text(text))
+    except ValueError:  # what is masked was a number without quotes: all numbers become text
+        as_text = json.loads(text, parse_int=str, parse_float=str)
+        return json.loads(mask_text(json.dumps(as_text, ensure_ascii=False)))
 
 
 class SandboxPaymentView(SandboxView):

@@ -98,6 +98,16 @@ def ask(shop: Shop, **more: str) -> Answer:
     return shop.api.post(WALLET, {"wallet": "wallet1", "amount": "7.00", "currency": "USD", **more})
 
 
+def test_card_data_that_an_acquirer_answers_as_a_number_is_masked(shop: Shop) -> None:
+    """A connector of somebody else's may keep such an answer; masked, it was no JSON any more, and the request a 500."""
+    paid = shop.api.pay()
+    AcquirerExchange.objects.filter(payment_id=paid.id).update(
+        received={"pan": 4111111111111111, "cvv": 123, "amount": 12.5, "code": "00"}
+    )
+    (told,) = shop.api.get(MESSAGES, {"id": paid.id}).body["messages"]
+    assert told["received"] == {"pan": "411111******1111", "cvv": "***", "amount": "12.5", "code": "00"}
+
+
 @pytest.mark.parametrize("wallet", sorted(sandbox.WALLET_FORMATS))
 def test_a_wallets_first_form_is_made_for_the_channel_by_default(shop: Shop, made: list[Any], wallet: str) -> None:
     answer = ask(shop, wallet=wallet)
