@@ -405,10 +405,10 @@ def test_a_refused_request_is_answered_with_its_rate_headers(shop: Shop) -> None
 
 
 @pytest.mark.django_db
-def test_a_request_without_an_entity_is_counted_for_nobody(shop: Shop) -> None:
+def test_a_request_without_an_entity_is_counted_for_its_tokens_merchant(shop: Shop) -> None:
     answer = shop.api.as_entity(None).pay()
     assert answer.status == 400
-    assert "RateLimit-Limit" not in answer.headers
+    assert int(answer.headers["RateLimit-Remaining"]) == int(answer.headers["RateLimit-Limit"]) - 1
     assert "entityId" in answer.errors
 
 
