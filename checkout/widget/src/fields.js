@@ -185,7 +185,8 @@ export function shopperParameters(view, form) {
   /** @type {Fields} */
   const fields = {};
   for (const [name, value] of given) {
-    if (/^customParameters\[SHOPPER_/.test(name)) fields[name] = value;
+    // The gateway takes one line of text.
+    if (/^customParameters\[SHOPPER_[\w.]{0,56}]$/.test(name) && typeof value === "string") fields[name] = value.replace(/\s+/g, " ");
     else if (name === "createRegistration" && view.config.createRegistration) {
       // A checkbox without a value is "on".
       if (!/^(false|0?)$/i.test(value)) fields[name] = "true";
