@@ -344,6 +344,28 @@ def test_fields_that_the_gateway_would_refuse_stop_no_payment(
         assert widget.says("warning", f"customParameters[SHOPPER_{name} is left out")
 
 
+def test_fields_of_the_page_go_with_a_wallet_and_a_stored_card(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """All forms of a page get them; a stored card is stored already."""
+    code = """widgetOptions.onReady = () => document.querySelectorAll("form.wpwl-form").forEach((form) =>
+        form.insertAdjacentHTML("afterbegin", `<input name="customParameters[SHOPPER_gift]" value="yes">
+          <input type="hidden" name="createRegistration" value="true">`));"""
+    wallet = checkout(api, **{"customer.merchantCustomerId": "17"})
+    widget = open_widget().open(shop_site.widget(site, wallet, brands="WALLET2 VISA", code=code))
+    # Enter presses the form's button, and does not send the page's form anywhere.
+    widget.page.locator(".wpwl-form-WALLET2 input").first.press("Enter")
+    widget.page.locator(".wpwl-sheet-wallet .wpwl-button-pay").click()
+    widget.lands()
+    stored = checkout(api, **{"registrations[0].id": store(api)})
+    widget.open(shop_site.widget(site, stored, code=code))
+    widget.page.locator(".wpwl-form-registrations .wpwl-button-pay").click()
+    widget.lands()
+    for paid in (wallet, stored):
+        assert result(api, paid).body["customParameters"] == {"SHOPPER_gift": "yes"}
+    assert not widget.faults
+
+
 @pytest.mark.parametrize("style", ["card", "none"])
 def test_the_pages_own_box_stands_in_place_of_the_forms(
     api: Api, site: str, shop_site: Shopfront, open_widget: Open, style: str
