@@ -336,10 +336,10 @@ def test_fields_that_the_gateway_would_refuse_stop_no_payment(
       }"""
     checkout_id = checkout(api)
     widget = open_widget().open(shop_site.widget(site, checkout_id, code=code)).fill()
-    widget.page.locator("textarea").fill("Ring twice.\nThank you.")
+    widget.page.locator("textarea").fill("Ring  twice.\nThank you.")
     widget.press()
     widget.lands()
-    assert result(api, checkout_id).body["customParameters"] == {"SHOPPER_note": "Ring twice. Thank you."}
+    assert result(api, checkout_id).body["customParameters"] == {"SHOPPER_note": "Ring  twice. Thank you."}
     for name in ("file]", "gift wrap]", "tags][]"):
         assert widget.says("warning", f"customParameters[SHOPPER_{name} is left out")
 

@@ -187,7 +187,7 @@ export function shopperParameters(view, form) {
   const fields = {};
   for (const [name, value] of given) {
     // The gateway takes one line of text.
-    if (/^customParameters\[SHOPPER_[\w.]{0,56}]$/.test(name) && typeof value === "string") fields[name] = value.replace(/\s+/g, " ");
+    if (/^customParameters\[SHOPPER_[\w.]{0,56}]$/.test(name) && typeof value === "string") fields[name] = value.replace(/[\r\n\t]+/g, " ");
     else if (name === "createRegistration" && view.config.createRegistration) {
       // A checkbox without a value is "on".
       if (!/^(false|0?)$/i.test(String(value))) fields[name] = "true";
