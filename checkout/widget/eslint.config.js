@@ -21,7 +21,7 @@ export default [
   {
     files: ["checkout/widget/src/**/*.js"],
     // The constants in capitals are put in by checkout/widget/build.py.
-    languageOptions: { ecmaVersion: 2022, sourceType: "module", globals: { ...globals.browser, RULES: "readonly", MORE_RULES: "readonly", MORE_SCRIPT: "readonly", CARD_BRANDS: "readonly" } },
+    languageOptions: { ecmaVersion: 2022, sourceType: "module", globals: { ...globals.browser, RULES: "readonly", MORE_RULES: "readonly", MORE_SCRIPT: "readonly", CARD_BRANDS: "readonly", widgetOptions: "readonly", wpwlOptions: "readonly" } },
     rules: { "no-undef": "error", "no-duplicate-imports": "error" },
   },
   {

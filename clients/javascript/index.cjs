@@ -54,7 +54,7 @@ function flatten(node, name = "") {
 function buildPath(...parts) {
   if (!parts.every((part) => typeof part === "string" && part)) throw new TypeError("an id is empty");
   // They would lead to another resource.
-  if (parts.includes(".") || parts.includes("..")) throw new TypeError("an id is no dots");
+  if (parts.includes(".") || parts.includes("..")) throw new TypeError("an id is only dots");
   return `/${parts.map(encodeURIComponent).join("/")}`;
 }
 

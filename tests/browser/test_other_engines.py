@@ -17,13 +17,13 @@ from gateway.models import Division, Payment, Psp, Registration
 from tests.browser.test_host_pages import HOSTS, Host, show
 from tests.browser.test_widget_means import store
 from tests.browser.test_widget_page import CONTRAST
-from tests.browser.widget import DECLINED_AT_THE_BANK, GOOD, checkout
+from tests.browser.widget import DECLINED_AT_THE_BANK, GOOD, checkout, result
 from tests.support.client import Api
 from tests.support.driven_browser import DrivenBrowser, Installed
 from tests.support.fixtures import Shop, open_shop
 from tests.support.marionette import INSTALLED as FIREFOX
 from tests.support.marionette import Firefox
-from tests.support.shopfront import Shopfront
+from tests.support.shopfront import NONCE, WIDGET, Shopfront
 from tests.support.threeds import CODE, PASS
 from tests.support.webkit import INSTALLED as WEBKIT
 
@@ -179,3 +179,35 @@ def test_an_expired_card_is_renewed_in_other_engines(opened: Open, api: Api, sit
     lands(browser)
     old.refresh_from_db()
     assert old.details["card"]["expiryYear"] == "2042"
+
+
+def test_a_page_changes_the_form_in_other_engines(opened: Open, api: Api, site: str, shop_site: Shopfront) -> None:
+    """docs/decisions/0173: its own box and text are sent, and groups that it moves stay what they were."""
+    own = f"""<script nonce="{NONCE}">const wpwlOptions = {{
+        maskCvv: true,
+        onReady() {{
+          const box = document.createElement("div");
+          document.querySelector(".wpwl-group-cardNumber").before(box);
+          box.append(...document.querySelectorAll(".wpwl-group-cvv, .wpwl-group-cardNumber"));
+          document.querySelector(".wpwl-wrapper-submit").insertAdjacentHTML("beforebegin", `
+            <input name="customParameters[SHOPPER_gift]" value="yes">
+            <input type="checkbox" name="createRegistration" checked>`);
+        }}
+      }}</script>"""
+    checkout_id = checkout(api, **{"customer.merchantCustomerId": "17"})
+    body = own.replace("{", "{{").replace("}", "}}") + WIDGET
+    browser = go(opened, shop_site.widget(site, checkout_id, code="delete window.widgetOptions", body=body))
+    assert (
+        browser.run("return getComputedStyle(document.querySelector('.wpwl-group-createRegistration')).display")
+        == "none"
+    )
+    browser.enter_frame(browser.find(CVV))
+    browser.wait_for("return document.querySelector('#field').placeholder === '•••'")
+    assert browser.run("return document.documentElement.className") == "masked"
+    browser.enter_frame(None)
+    fill(browser)
+    browser.click(PAY)
+    lands(browser)
+    told = result(api, checkout_id).body
+    assert told["customParameters"] == {"SHOPPER_gift": "yes"}
+    assert "registrationId" in told

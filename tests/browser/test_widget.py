@@ -392,6 +392,9 @@ def test_a_registration_widget_posts_to_the_registration(
     widget = open_widget(390, 844)
     widget.open(shop_site.widget(site, f"{checkout_id}/registration")).fill()
     expect(widget.pay).to_have_text(re.compile("Save"))
+    labels = {"labels": {"submit": "Book {amount}"}}
+    widget.open(shop_site.widget(site, f"{checkout_id}/registration", options=labels)).fill()
+    expect(widget.pay).to_have_text("Book")
     widget.press()
     assert f"resourcePath=%2Fv1%2Fcheckouts%2F{checkout_id}%2Fregistration" in widget.lands()
     told = api.get(f"/v1/checkouts/{checkout_id}/registration")

@@ -15,7 +15,8 @@ from playwright.sync_api import Route, expect
 from gateway.models import Division, Payment, Psp, Status
 from tests.browser.conftest import picture
 from tests.browser.patience import PATIENCE_MS
-from tests.browser.widget import GOOD, Widget, checkout, result
+from tests.browser.test_widget_means import store
+from tests.browser.widget import DECLINED_AT_THE_BANK, GOOD, Widget, checkout, held, let_go, result
 from tests.support.client import Api
 from tests.support.doc_blocks import read_block
 from tests.support.fixtures import open_shop
@@ -35,12 +36,12 @@ def api(transactional_db: None) -> Api:
 def test_labels_and_messages_of_the_page_win(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
     """A8.9."""
     options = {
-        "labels": {"cardNumber": "Your number", "submit": "Book"},
+        "labels": {"cardNumber": "Your number", "submit": "Book {amount}"},
         "errorMessages": {"cardNumberMissing": "The number, please."},
     }
     widget = open_widget().open(shop_site.widget(site, checkout(api), options=options))
     expect(widget.page.locator(".wpwl-label-cardNumber")).to_have_text("Your number")
-    expect(widget.pay).to_have_text("Book")
+    expect(widget.pay).to_have_text("Book \u2068€92.00\u2069")
     widget.press()
     expect(widget.hint("cardNumber")).to_have_text("The number, please.")
 
@@ -322,6 +323,78 @@ def test_a_box_of_the_page_that_is_not_ticked_stores_nothing(
     assert "registrationId" not in told
 
 
+def test_fields_that_the_gateway_would_refuse_stop_no_payment(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """The shopper could not correct them: a name is left out, lines of text become one."""
+    code = """widgetOptions.onReady = () => {
+        document.querySelector("form.wpwl-form-card .wpwl-wrapper-submit").insertAdjacentHTML("beforebegin", `
+          <textarea name="customParameters[SHOPPER_note]"></textarea>
+          <input type="file" name="customParameters[SHOPPER_file]">
+          <input name="customParameters[SHOPPER_gift wrap]" value="yes">
+          <input name="customParameters[SHOPPER_tags][]" value="yes">`);
+      }"""
+    checkout_id = checkout(api)
+    widget = open_widget().open(shop_site.widget(site, checkout_id, code=code)).fill()
+    widget.page.locator("textarea").fill("Ring  twice.\nThank you.")
+    widget.press()
+    widget.lands()
+    assert result(api, checkout_id).body["customParameters"] == {"SHOPPER_note": "Ring  twice. Thank you."}
+    for name in ("file]", "gift wrap]", "tags][]"):
+        assert widget.says("warning", f"customParameters[SHOPPER_{name} is left out")
+
+
+def test_fields_of_the_page_go_with_a_wallet_and_a_stored_card(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """All forms of a page get them; a stored card is stored already."""
+    code = """widgetOptions.onReady = () => document.querySelectorAll("form.wpwl-form").forEach((form) =>
+        form.insertAdjacentHTML("afterbegin", `<input name="customParameters[SHOPPER_gift]" value="yes">
+          <input type="hidden" name="createRegistration" value="true">`));"""
+    wallet = checkout(api, **{"customer.merchantCustomerId": "17"})
+    widget = open_widget().open(shop_site.widget(site, wallet, brands="WALLET2 VISA", code=code))
+    # Enter presses the form's button, and does not send the page's form anywhere.
+    widget.page.locator(".wpwl-form-WALLET2 input").first.press("Enter")
+    widget.page.locator(".wpwl-sheet-wallet .wpwl-button-pay").click()
+    widget.lands()
+    stored = checkout(api, **{"registrations[0].id": store(api)})
+    widget.open(shop_site.widget(site, stored, code=code))
+    widget.page.locator(".wpwl-form-registrations .wpwl-button-pay").click()
+    widget.lands()
+    for paid in (wallet, stored):
+        assert result(api, paid).body["customParameters"] == {"SHOPPER_gift": "yes"}
+    assert not widget.faults
+
+
+@pytest.mark.parametrize("style", ["card", "none"])
+def test_the_pages_own_box_stands_in_place_of_the_forms(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open, style: str
+) -> None:
+    code = """widgetOptions.onReady = () => document.querySelector(".wpwl-wrapper-submit").insertAdjacentHTML(
+        "beforebegin", '<label><input type="checkbox" name="createRegistration"> Remember me</label>');"""
+    checkout_id = checkout(api, **{"customer.merchantCustomerId": "17"})
+    widget = open_widget().open(shop_site.widget(site, checkout_id, options={"style": style}, code=code))
+    expect(widget.page.get_by_role("checkbox", name="Remember me")).to_be_visible()
+    expect(widget.page.get_by_role("checkbox")).to_have_count(1)
+
+
+def test_a_field_that_is_moved_while_it_pays_does_not_hold_the_form(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """A page that lays something over the form after it was sent: the document that was to tell the answer is gone."""
+    widget = open_widget().open(shop_site.widget(site, checkout(api))).fill()
+    held(widget, "/payment$")
+    with widget.page.expect_request(re.compile("/payment$")):
+        widget.press()
+    widget.page.evaluate(
+        """() => { const form = document.querySelector(".wpwl-form-card"), box = document.createElement("div");
+          form.before(box); box.append(form) }"""
+    )
+    expect(widget.hint("cardNumber")).to_be_visible()
+    expect(widget.pay).to_have_attribute("aria-disabled", "false")
+    expect(widget.number).to_have_value("")
+
+
 def test_groups_that_the_page_moves_stay_what_they_were(
     api: Api, site: str, shop_site: Shopfront, open_widget: Open
 ) -> None:
@@ -353,6 +426,29 @@ def test_a_container_pays_wherever_the_page_has_put_it(
     widget.heard().page.evaluate("wpwl.executePayment('wpwl-container-card')")
     widget.lands()
     assert not widget.faults
+
+
+def test_a_container_elsewhere_is_drawn_as_in_its_place(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """What is hidden stays hidden, the button is seen to be busy, and at the end nothing is left to fill in."""
+    code = "widgetOptions.onReady = ([container]) => document.querySelector('h1').before(container);"
+    stored = store(api)
+    page = shop_site.widget(site, checkout(api, **{"registrations[0].id": stored}), code=code, lang="de")
+    widget = open_widget().open(page)
+    moved = widget.page.locator(f"#wpwl-container-registration-{stored}")
+    expect(moved.locator(".wpwl-button-pay")).to_have_css("background-color", "rgb(15, 118, 110)")
+    expect(moved.get_by_role("button")).to_have_count(1)
+    expect(moved).to_have_attribute("lang", "de")
+    widget.page.evaluate("wpwl.unload()")
+    expect(widget.page.locator(".wpwl-container")).to_have_count(0)
+
+    widget = open_widget().open(shop_site.widget(site, checkout(api), code=code)).fill(DECLINED_AT_THE_BANK)
+    held_back = held(widget, "/payment$")
+    widget.press()
+    expect(widget.pay).to_have_attribute("aria-disabled", "true")
+    let_go(widget, held_back)
+    expect(widget.pay).to_have_attribute("aria-disabled", "false")
 
 
 @pytest.mark.parametrize("value", ["null", "5", "true", "{}"])
@@ -398,6 +494,37 @@ def test_the_older_name_of_the_options_is_read(api: Api, site: str, shop_site: S
     expect(widget.page.locator(".wpwl-label-cvv")).to_have_text("CVC")
     for name in ("form-card", "group-cardNumber", "control-cvv", "button-pay", "control-cardHolder"):
         expect(widget.page.locator(f".wpwl-{name}")).to_have_count(1)
+
+
+@pytest.mark.parametrize("declared", ["const wpwlOptions", "let widgetOptions", "var wpwlOptions"])
+def test_options_that_a_script_declares_are_read(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open, declared: str
+) -> None:
+    """`const` and `let` make no property of the window; functions are their methods all the same."""
+    own = f"""<script nonce="{NONCE}">{declared} = {{
+        labels: {{ cvv: "CVC" }}, maskCvv: true, onReady() {{ window.ready = this.maskCvv }} }}</script>"""
+    url = shop_site.widget(
+        site, checkout(api), code="delete window.widgetOptions", body=own.replace("{", "{{").replace("}", "}}") + WIDGET
+    )
+    widget = open_widget().open(url)
+    expect(widget.page.locator(".wpwl-label-cvv")).to_have_text("CVC")
+    expect(widget.cvv).to_have_css("-webkit-text-security", "disc")
+    assert widget.page.evaluate("ready")
+
+
+def test_of_two_sets_of_options_the_first_is_read(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
+    """The second is told, unless it is the same one; one whose script fails has no value."""
+    options = {"labels": {"cvv": "CVC"}}
+    for code, told in (
+        ("const wpwlOptions = { labels: { cvv: 'Code' } };", True),
+        ("const wpwlOptions = widgetOptions;", False),
+        ("const wpwlOptions = missing();", False),
+    ):
+        widget = open_widget().open(shop_site.widget(site, checkout(api), options=options, code=code))
+        expect(widget.page.locator(".wpwl-label-cvv")).to_have_text("CVC")
+        widget.page.evaluate("console.warn('last')")
+        assert widget.says("last")
+        assert any("the first is read" in line for line in widget.said) is told
 
 
 def test_a_merchant_restyles_without_important(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:

@@ -15,7 +15,7 @@ LOCKS = (
     "tests/plugins/pretix.lock",
     "tests/external/requirements.lock",
 )
-PYTHONS = ("3.11.2", "3.11.9", "3.12.0", "3.13.0", "3.14.0")
+PYTHONS = ("3.11.2", "3.11.9", "3.12.0", "3.13.0", "3.14.0", "3.15.0", "3.20.0")
 _LINE = re.compile(r"^([A-Za-z0-9][^\\#]*==[^\\#]+)", re.M)
 
 

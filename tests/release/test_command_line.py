@@ -34,7 +34,7 @@ def call(*words: str, folder: Path, given: bytes = b"", **variables: str) -> sub
         (["payments", "create", "amount=1.00", "amount=2.00"], "amount is given more than once"),
         (["payments", "get", ""], "an id is empty"),
         (["payments", "refund", " ", "1.00"], "an id is empty"),
-        (["payments", "refund", "..", "1.00"], "an id is no dots"),
+        (["payments", "refund", "..", "1.00"], "an id is only dots"),
         (["payments", "get", os.fsdecode(b"\xff")], "a word of the command is no text in UTF-8"),
         (["migrate-check", "--path", "v1/payments"], "'v1/payments' is no path: /v1/payments"),
         (["payments", "delete", "1"], "invalid choice: 'delete'"),

@@ -51,10 +51,11 @@ export const freshId = (name) => `wpwl-${name}-${++counter}`;
 /** @param {number} ms */
 export const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-// What even style "none" needs: what is hidden is hidden, pictures and frames have a size.
+// What even style "none" needs: what is hidden is hidden, also a box that the page has one of its own for, pictures and frames have a size.
 const BARE =
   ":where(.wpwl-widget [hidden]){display:none!important}:where(.wpwl-hidden){position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}" +
   ":where(.wpwl-mark){width:36px;height:24px}:where(.wpwl-icon){width:20px;height:20px;fill:currentColor}:where(.wpwl-spinner){display:none}" +
+  ":where(.wpwl-form:has([name=createRegistration]) .wpwl-group-createRegistration){display:none}" +
   ":where(.wpwl-control-iframe){display:flex;align-items:center;height:44px;border:1px solid}:where(.wpwl-frame){flex:1;min-width:0;height:42px;border:0}:where(.wpwl-sheet-frame){width:100%;height:70vh;border:0}";
 
 let bare = false;

@@ -178,17 +178,19 @@ export const billingSet = (view, fields) =>
   h("fieldset", { class: "wpwl-billing" }, h("legend", { class: "wpwl-legend" }, view.t("billingAddress")), fields.map((one) => one.node));
 
 // What the page sends along: its customParameters, and the fields that it has put into the form. Only what a browser may set.
-/** @param {View} view @param {HTMLElement} [form] */
+/** @param {View} view @param {HTMLFormElement} form */
 export function shopperParameters(view, form) {
+  /** @type {[string, unknown][]} */
   const given = Object.entries(pageOptions().customParameters || {}).map(([name, value]) => [`customParameters[${name}]`, String(value)]);
-  if (form instanceof HTMLFormElement) given.push(.../** @type {Iterable<[string, string]>} */ (new FormData(form)));
+  given.push(...new FormData(form));
   /** @type {Fields} */
   const fields = {};
   for (const [name, value] of given) {
-    if (/^customParameters\[SHOPPER_/.test(name)) fields[name] = value;
+    // The gateway takes one line of text.
+    if (/^customParameters\[SHOPPER_[\w.]{0,56}]$/.test(name) && typeof value === "string") fields[name] = value.replace(/[\r\n\t]+/g, " ");
     else if (name === "createRegistration" && view.config.createRegistration) {
       // A checkbox without a value is "on".
-      if (!/^(false|0?)$/i.test(value)) fields[name] = "true";
+      if (!/^(false|0?)$/i.test(String(value))) fields[name] = "true";
     } else if (!name.startsWith("wpwl-")) {
       warn(`${name} is left out: a page sends customParameters[SHOPPER_…], and createRegistration where the checkout offers to save.`);
     }

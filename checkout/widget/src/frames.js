@@ -73,6 +73,8 @@ export function hostedField(base, checkoutId, field, group, on) {
     hear: (message) => {
       if (message.tollhouse !== group) return;
       if (message.t === "hello") {
+        // The document that was to answer is gone: whether it had paid, the gateway knows.
+        if (ready) waiting.forEach((then) => then({ lost: "moved" }));
         ready = true;
         kept.forEach(give);
         queue.splice(0).forEach(give);

@@ -22,6 +22,9 @@ interface CardBrand {
 /** What the page set: anything may stand there, so `checkOptions` judges it and each reader looks at what it takes. */
 type PageOptions = Record<string, any>;
 
+declare const widgetOptions: unknown;
+declare const wpwlOptions: unknown;
+
 interface Window {
   widgetOptions?: PageOptions;
   wpwlOptions?: PageOptions;

@@ -6,7 +6,7 @@ import { mark } from "./marks.js";
 import { OPTIONS, callPage, checkOptions, mistake, mistakes, styleOf } from "./options.js";
 import { gateway, textsWithout } from "./server.js";
 import * as shared from "./shared.js";
-import { baseOf, checkoutOf, complain, pageOptions, warn } from "./start.js";
+import { baseOf, checkoutOf, complain, givenOptions, pageOptions, warn } from "./start.js";
 import { localeOf, speech } from "./texts.js";
 import { endOfTime, makeView, newContainer, noBrands, paidBefore } from "./view.js";
 /** @import { More } from "./later.js" */
@@ -42,13 +42,14 @@ const publish = {
   },
   executePayment: (containerId) => {
     // Wherever the page has put the container.
-    const view = drawn.map((one) => one.view).find((one) => one.parts.some((part) => part.container.id === containerId));
+    const container = document.getElementById(containerId);
+    const view = container && drawn.map((one) => one.view).find((one) => one.parts.some((part) => part.container === container));
     if (!view) {
       if (before && before.executePayment) return before.executePayment(containerId);
       const known = Array.from(document.querySelectorAll(".wpwl-container"), (one) => one.id);
       return complain(`executePayment: no container "${containerId}". There are: ${known.join(", ") || "none"}.`);
     }
-    const part = /** @type {Part} */ (view.parts.find((one) => one.container.id === containerId));
+    const part = /** @type {Part} */ (view.parts.find((one) => one.container === container));
     if (view.choose) view.choose(part);
     part.press();
   },
@@ -227,9 +228,7 @@ async function begin() {
   const options = pageOptions();
   mistakes.length = 0;
   checkOptions(options, OPTIONS, "widgetOptions");
-  if (window.widgetOptions && window.wpwlOptions && window.widgetOptions !== window.wpwlOptions) {
-    warn("Both window.widgetOptions and window.wpwlOptions are set: the first is read.");
-  }
+  if (new Set(givenOptions()).size > 1) warn("Both widgetOptions and wpwlOptions are set: the first is read.");
   let base;
   try {
     base = baseOf(options);
@@ -252,7 +251,10 @@ async function begin() {
     // Once for all forms: pages put things into them.
     const containers = drawings.flatMap((one) => one || []).filter((one) => one.isConnected);
     if (containers.length) callPage("onReady", containers);
-    return;
+    // What the page has put elsewhere looks and is read as before.
+    return drawn.forEach(({ view: { root, parts } }) => parts.forEach(({ container }) => {
+      if (!root.contains(container)) Object.assign(container, { lang: root.lang, dir: root.dir }).classList.add(...root.classList);
+    }));
   }
   forms.forEach((form) => (form.dataset.wpwl = "on"));
   const [words, more] = await Promise.all([

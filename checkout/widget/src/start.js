@@ -15,8 +15,18 @@ const scriptUrl = new URL(script && script.src ? script.src : location.href, loc
 // A window of another origin, a frame's, has no prototype.
 /** @param {unknown} given */
 const isObject = (given) => Object.prototype.toString.call(given) === "[object Object]" && Object.getPrototypeOf(given) !== null;
-/** @returns {PageOptions} */
-export const pageOptions = () => [window.widgetOptions, window.wpwlOptions].find(isObject) || {};
+/** @param {() => unknown} read */
+const valueOf = (read) => {
+  try {
+    return read();
+  } catch {
+    return null; // Not there, or its script has failed before it had a value.
+  }
+};
+// By their bare names: what a page's script declares with `const` or `let` is no property of the window.
+/** @returns {PageOptions[]} */
+export const givenOptions = () => /** @type {PageOptions[]} */ ([() => widgetOptions, () => wpwlOptions].map(valueOf).filter(isObject));
+export const pageOptions = () => givenOptions()[0] || {};
 
 /** @param {unknown} text */
 export const complain = (text) => console.error(`[widget] ${text}`);

@@ -185,7 +185,7 @@ export interface Part {
   fields: Field[];
   container: HTMLElement;
   node: HTMLElement;
-  form: HTMLElement;
+  form: HTMLFormElement;
   button: HTMLButtonElement;
   brand(): string;
   press(): void;
@@ -216,7 +216,6 @@ export interface Part {
 }
 
 export interface CardPart extends Part {
-  form: HTMLFormElement;
   body: HTMLElement;
   number: FramedField;
   cvv: FramedField;
@@ -229,14 +228,9 @@ export interface CardPart extends Part {
 }
 
 export interface SavedPart extends Part {
-  form: HTMLFormElement;
   saved: Saved;
   configure(): void;
   renew(): void;
-}
-
-export interface FormPart extends Part {
-  form: HTMLFormElement;
 }
 
 /** What a wallet's sheet resolves with; `complete`: true, false, or null for an outcome that is not known. */

@@ -83,6 +83,8 @@ export function makeView(place, base, checkout, words, options) {
   };
   view.unsay = () => note.replaceChildren();
 
+  // The page may have put them elsewhere. While they are made they have no containers yet.
+  const removeParts = () => view.parts.forEach(({ container }) => container && container.remove());
   // Instead of the form: nothing can be paid here any more.
   view.end = (kind, title, text) => {
     view.over = true;
@@ -91,6 +93,7 @@ export function makeView(place, base, checkout, words, options) {
     view.frames.forEach((frame) => frame.remove());
     clock.hidden = true;
     view.unsay();
+    removeParts();
     body.replaceChildren(h("div", { class: `wpwl-end wpwl-end-${kind}`, tabindex: "-1" },
       icon(kind === "done" ? ICONS.done : ICONS.alert), h("strong", {}, title), text && h("p", {}, text)));
     /** @type {HTMLElement} */ (body.firstChild).focus({ preventScroll: true });
@@ -107,7 +110,7 @@ export function makeView(place, base, checkout, words, options) {
   view.setBusy = (part, busy) => {
     view.busy = busy;
     root.classList.toggle("wpwl-busy", busy);
-    root.querySelectorAll(".wpwl-button-pay").forEach((button) => {
+    [root, ...view.parts.map((one) => one.container)].flatMap((one) => Array.from(one.querySelectorAll(".wpwl-button-pay"))).forEach((button) => {
       button.setAttribute("aria-disabled", String(busy));
       button.classList.toggle("wpwl-spinning", busy && Boolean(part) && /** @type {Part} */ (part).node.contains(button));
     });
@@ -170,6 +173,7 @@ export function makeView(place, base, checkout, words, options) {
     view.timers.forEach(clearTimeout);
     view.sheets.forEach((sheet) => sheet.close("done"));
     view.frames.forEach((frame) => frame.remove());
+    removeParts();
     root.remove();
   };
   return view;
@@ -191,8 +195,8 @@ export function payWords(view) {
   const { amount, currency } = /** @type {Config["checkout"]} */ (view.config ? view.config.checkout : {});
   // One word of the page's for all of its pay buttons.
   const own = (pageOptions().labels || {}).submit && "submit";
-  if (view.checkout.registration) return view.t(own || "save");
-  return amount ? view.t(own || "pay", { amount: isolated(view.words.money(amount, currency)) }) : view.t(own || "payNow");
+  const pays = amount && !view.checkout.registration;
+  return view.t(own || (pays ? "pay" : view.checkout.registration ? "save" : "payNow"), { amount: pays ? isolated(view.words.money(amount, currency)) : "" });
 }
 
 // The page that the shopper came from, if it is this shop's, else its front page: this page has nothing more to pay.

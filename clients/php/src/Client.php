@@ -136,7 +136,7 @@ final class Client
             throw new \InvalidArgumentException('an id is empty');
         }
         if (array_intersect($parts, ['.', '..']) !== []) {
-            throw new \InvalidArgumentException('an id is no dots');
+            throw new \InvalidArgumentException('an id is only dots');
         }
         return '/' . implode('/', array_map('rawurlencode', $parts));
     }

@@ -23,12 +23,17 @@ FOLLOW_UP_REASONS: Final[Mapping[str, str | Promise]] = MappingProxyType(
 )
 """Code → its words. Codes are at most nine characters (Approval.reason)."""
 PAYOUT_TYPE: Final = "CD"
-"""``Approval.payment_type`` of the outcome of a payout, credit or refund, which no follow-up made by hand has."""
+"""``Approval.payment_type`` of the outcome of what was in doubt, which no follow-up made by hand has."""
 PAID_OUT, NOT_PAID_OUT = "paid", "not paid"
 PAYOUT_OUTCOMES: Final[Mapping[str, str | Promise]] = MappingProxyType(
-    {PAID_OUT: _("it reached the card"), NOT_PAID_OUT: _("it was never made, and never will be")}
+    {PAID_OUT: _("it was carried out"), NOT_PAID_OUT: _("it was never made, and never will be")}
 )
-"""What an acquirer can say of a payout, credit or refund in doubt; kept in the place of a reason."""
+"""What an acquirer can say of what was in doubt; kept in the place of a reason."""
+_OUTCOME_TITLES: Final[Mapping[str, str | Promise]] = {
+    "CP": _("Outcome of a capture"),
+    "RF": _("Outcome of a refund"),
+    "RV": _("Outcome of a reversal"),
+}
 REASONED_TYPES: Final = frozenset({"RF", "RV"})
 """Follow-ups whose form asks for a reason: they give money back."""
 
@@ -47,9 +52,7 @@ def name_request(payment_type: str, target_type: str = "") -> str:
     """What a request for approval is for, in the reader's language. ``target_type``: the type of the payment that it is
     about, where that is known."""
     if payment_type == PAYOUT_TYPE:
-        if target_type == "RF":
-            return gettext("Outcome of a refund")
         if target_type:
-            return gettext("Outcome of a payout or credit")
-        return gettext("Outcome of a payout, credit or refund")
+            return str(_OUTCOME_TITLES.get(target_type) or gettext("Outcome of a payout or credit"))
+        return gettext("Outcome of a transaction in doubt")
     return gettext(OPERATIONS[payment_type].title)

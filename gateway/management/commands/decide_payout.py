@@ -20,7 +20,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("payment", help="the id of the payout, credit or refund")
         answer = parser.add_mutually_exclusive_group(required=True)
-        answer.add_argument("--paid", action="store_true", help="it reached the card")
+        answer.add_argument("--paid", action="store_true", help="it was carried out")
         answer.add_argument("--not-paid", action="store_true", help="it was never made, and never will be")
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -14,6 +14,7 @@ from django.test import Client
 
 from gateway.backoffice.follow_ups import approvals
 from gateway.backoffice.follow_ups.clerk_limits import Clerk
+from gateway.backoffice.follow_ups.reasons import PAYOUT_TYPE, name_request
 from gateway.core import clock
 from gateway.models import Approval, AuditEntry, ClerkLimitUsage, Notification, OpenPayment, Payment, Role
 from gateway.models.payments import MANY_REFUSALS
@@ -71,7 +72,7 @@ def test_a_clerk_enters_what_became_of_a_refund_that_is_not_taken_back(
     assert status(refund) == end
     assert ClerkLimitUsage.objects.get().amount == 92
     again = client.get(address(refund)).content.decode()
-    said = "it reached the card" if outcome == "paid" else "it was never made, and never will be"
+    said = "it was carried out" if outcome == "paid" else "it was never made, and never will be"
     assert again.count(f"It has its outcome by now: {said}.") == 1
     after = client.get(page).content.decode()
     assert f"ann entered what iso8583 says: {said}" in after
@@ -163,7 +164,7 @@ def test_above_a_limit_a_second_person_decides(
     assert "Outcome of a payout or credit" in shown
     assert "Approving records it, and nobody can enter another outcome" in shown
     told = approver.post(f"/admin/gateway/approval/{row.pk}/decide/", {"verb": "approve"}, follow=True)
-    said = "it reached the card" if outcome == "paid" else "it was never made, and never will be"
+    said = "it was carried out" if outcome == "paid" else "it was never made, and never will be"
     assert f"Carried out: {said}." in told.content.decode()
     row.refresh_from_db()
     assert (row.state, row.result_code) == (Approval.State.DONE, end[1])
@@ -257,10 +258,24 @@ def test_a_form_that_is_sent_twice_records_its_outcome_once(shop: Shop, payout: 
     sent = {"key": client.get(address(payout)).context["key"], "outcome": "paid"}
     assert [client.post(address(payout), sent).status_code for _ in range(2)] == [302, 302]
     shown = client.get(f"/admin/gateway/payment/{payout}/change/").content.decode()
-    assert "Recorded before: it reached the card." in shown
+    assert "Recorded before: it was carried out." in shown
     assert (status(payout), ClerkLimitUsage.objects.count()) == (PAID, 1)
     other = client.post(address(payout), sent | {"outcome": "not paid"})
-    assert (other.status_code, "It has its outcome by now: it reached the card." in other.content.decode()) == (
+    assert (other.status_code, "It has its outcome by now: it was carried out." in other.content.decode()) == (
         400,
         True,
     )
+
+
+@pytest.mark.parametrize(
+    ("of", "title"),
+    [
+        ("CP", "Outcome of a capture"),
+        ("RF", "Outcome of a refund"),
+        ("RV", "Outcome of a reversal"),
+        ("CD", "Outcome of a payout or credit"),
+        ("", "Outcome of a transaction in doubt"),
+    ],
+)
+def test_a_request_for_approval_says_what_was_in_doubt(of: str, title: str) -> None:
+    assert name_request(PAYOUT_TYPE, of) == title

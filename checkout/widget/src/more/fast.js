@@ -1,10 +1,10 @@
 // Fast checkout: buttons before there is a checkout. The page's createCheckout makes one when a button is pressed.
 import {
-  back, commonFields, complain, follow, freshId, gateway, h, makeView, newContainer, pageOptions,
+  back, commonFields, complain, follow, freshId, gateway, makeView, newContainer, pageOptions,
   shopperParameters, warn,
 } from "../shared.js";
 import { checkAmount } from "./amount.js";
-import { pressWallet, walletButton } from "./wallets.js";
+import { pressWallet, walletButton, walletForm } from "./wallets.js";
 import { SHEET_OF } from "./wishes.js";
 /** @import { Field, OtherBrand, Part, View, ViewOptions, Words } from "../types.js" */
 
@@ -32,7 +32,7 @@ export function fastCheckout(place, base, words, options, codes) {
     });
     part.button = walletButton(view, brand, () => pressFast(view, part, brand));
     part.press = () => part.button.click();
-    part.form = part.node = h("div", { class: `wpwl-form wpwl-form-${SHEET_OF[brand.code]}` }, part.button);
+    part.form = part.node = walletForm(`wpwl-form-${SHEET_OF[brand.code]}`, part.button);
     part.container = newContainer(part);
     view.parts.push(part);
   }
@@ -68,7 +68,7 @@ async function pressFast(view, part, brand) {
     view.setSecondsLeft(body.checkout.secondsLeft);
     checkAmount(view);
     if (brand.code === "WEBWALLET") {
-      const sending = view.gateway.post({ ...commonFields(view), ...shopperParameters(view), paymentBrand: brand.code });
+      const sending = view.gateway.post({ ...commonFields(view), ...shopperParameters(view, part.form), paymentBrand: brand.code });
       return follow(view, part, sending);
     }
     view.busy = false;

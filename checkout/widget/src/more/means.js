@@ -1,7 +1,7 @@
 // The parts that need no frame: bank account, virtual account, and brands whose own page takes over.
 import { h, isolated, pageOptions, payButton, payGroup, plainDigits, refuseFields, submit, textField } from "../shared.js";
 import { badge } from "./badges.js";
-/** @import { Child, Field, FormPart, OtherBrand, View } from "../types.js" */
+/** @import { Child, Field, OtherBrand, Part, View } from "../types.js" */
 
 const IBAN_LENGTHS =
   "AD24AE23AL28AT20AZ28BA20BE16BG22BH22BR29CH21CR22CY28CZ24DE22DK18DO28EE20ES24FI18FO18FR27GB22GE22GI23GL18GR27GT28HR21HU28IE22IL23IS26IT27JO30KW30KZ20LB28LC32LI21LT20LU20LV21MC27MD24ME22MK19MR27MT31MU30NL18NO15PK24PL28PS29PT25QA29RO24RS22SA24SC31SE24SI19SK24SM27TN24TR26UA29VA22VG24XK20";
@@ -43,7 +43,7 @@ function tidyIban(input) {
  */
 function simplePart(view, kind, brand, fields, extra, buttonText) {
   const names = { bank: "directDebit", virtual: "virtualAccount", redirect: "onlineTransfer" };
-  const part = /** @type {FormPart} */ ({
+  const part = /** @type {Part} */ ({
     kind, fields, shown: () => !part.form.hidden,
     title: view.words.label(brand), badges: [badge(brand.code)],
     brand: () => brand.code, configure: () => {},

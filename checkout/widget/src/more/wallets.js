@@ -32,7 +32,11 @@ export function walletButton(view, brand, onclick) {
   return button;
 }
 
-// A part whose form is only a button.
+// A form only of a button and of what the page puts into it. A provider's button may be one that submits.
+/** @param {string} names @param {HTMLElement} button */
+export const walletForm = (names, button) =>
+  h("form", { class: `wpwl-form ${names}`, novalidate: true, action: "#", onsubmit: (event) => event.preventDefault() }, button);
+
 /** @param {View} view @param {OtherBrand} brand */
 export function walletPart(view, brand) {
   const part = /** @type {Part} */ ({
@@ -42,7 +46,7 @@ export function walletPart(view, brand) {
   const { provider } = (view.config.wallets || {})[brand.code] || {};
   if (provider) part.ready = providerReady(view, brand, provider);
   part.button = walletButton(view, brand, () => pressWallet(view, part, brand));
-  part.form = h("div", { class: `wpwl-form wpwl-form-${SHEET_OF[brand.code]} wpwl-form-${brand.code}` }, part.button);
+  part.form = walletForm(`wpwl-form-${SHEET_OF[brand.code]} wpwl-form-${brand.code}`, part.button);
   part.press = () => part.button.click();
   part.node = part.form;
   return part;
@@ -70,7 +74,7 @@ export async function pressWallet(view, part, brand) {
   }
   if (sheet.popup) part.popup = sheet.popup;
   /** @type {Fields} */
-  const fields = { ...commonFields(view), ...shopperParameters(view), paymentBrand: brand.code };
+  const fields = { ...commonFields(view), ...shopperParameters(view, part.form), paymentBrand: brand.code };
   const token = sheet.token || (view.config.wallets?.[brand.code]?.testTokens || [])[sheet.picked]?.token;
   if (token) fields[`${SHEET_OF[brand.code]}.paymentToken`] = token;
   for (const name of view.config.billing) if (sheet.address[name]) fields[`billing.${name}`] = sheet.address[name];

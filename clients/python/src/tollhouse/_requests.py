@@ -59,7 +59,7 @@ def build_path(*parts: str) -> str:
     if not all(parts):
         raise ValueError("an id is empty")
     if not {".", ".."}.isdisjoint(parts):
-        raise ValueError("an id is no dots")
+        raise ValueError("an id is only dots")
     return "/" + "/".join(quote(part, safe="") for part in parts)
 
 

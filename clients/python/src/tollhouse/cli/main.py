@@ -110,7 +110,7 @@ def parse_id(text: str) -> str:
     if not text.strip():
         raise argparse.ArgumentTypeError("an id is empty")
     if text in (".", ".."):
-        raise argparse.ArgumentTypeError("an id is no dots")
+        raise argparse.ArgumentTypeError("an id is only dots")
     return text
 
 
