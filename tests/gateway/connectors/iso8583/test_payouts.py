@@ -31,6 +31,8 @@ from gateway.models import (
 )
 from gateway.models.payments import MANY_REFUSALS
 from gateway.payments import store
+from gateway.payments.chain_amounts import Chain
+from gateway.payments.follow_ups import load_chain_members
 from gateway.payments.outcomes import Approved, Declined
 from gateway.payments.payout_decisions import PayoutNotDecidableError, decide_payout
 from gateway.payments.process import complete_unless_recovered
@@ -474,6 +476,30 @@ def test_a_person_ends_a_reversal_whose_repeats_decide_nothing(
         assert "which says that it was never made" in page_of(shop, back)
     again = shop.api.follow(paid, "RF", "92.00").code
     assert again == ("700.400.200" if answer == "--paid" else OK)
+
+
+@pytest.mark.parametrize(
+    ("answer", "setting", "left"),
+    [("--paid", "alone", "92.00"), ("--paid", "whole", "32.00"), ("--not-paid", "alone", "32.00")],
+)
+def test_the_reversal_of_a_capture_that_a_person_says_was_made_reopens_where_the_host_goes_on_holding(
+    shop: Shop, iso_host: IsoHost, answer: str, setting: str, left: str
+) -> None:
+    """docs/decisions/0096: as the host's own answer would have done."""
+    account_at_host(shop.channel, iso_host, reversed_captures=setting)
+    held = shop.api.pay(testMode="EXTERNAL", paymentType="PA").id
+    capture = shop.api.follow(held, "CP", "60.00").id
+    iso_host.next("0400", "lost")
+    iso_host.next("0401", de39="25", times=99)
+    back = shop.api.follow(capture, "RV").id
+    for _ in range(MANY_REFUSALS):
+        recover_after(120)
+    call_command("decide_payout", back, answer)
+    reopens = answer == "--paid" and setting == "alone"
+    row = Payment.objects.get(pk=back)
+    assert row.reopens_authorization == reopens
+    assert row.answer.get("resultDetails", {}).get("AuthorizationReopened") == ("true" if reopens else None)
+    assert Chain(load_chain_members(row.chain)).authorization.capturable == Decimal(left)
 
 
 @pytest.mark.parametrize(("answer", "end"), [("--paid", ("APPROVED", OK)), ("--not-paid", ("DECLINED", "900.100.301"))])
