@@ -182,7 +182,19 @@ class WebhookSender:
                     self._count_thread(lane, 1)
                     begun.append(lane)
         for lane in begun:
-            threading.Thread(target=self._run_lane, args=(lane,), name="webhooks", daemon=True).start()
+            try:
+                threading.Thread(target=self._run_lane, args=(lane,), name="webhooks", daemon=True).start()
+            except RuntimeError:  # the system has no more threads, or the process ends
+                self._take_off(lane)
+
+    def _take_off(self, lane: _Lane) -> None:
+        """A thread of the lane did not start: without another one, what it was to send is tried later."""
+        with self._lock:
+            lane.threads -= 1
+            self._count_thread(lane, -1)
+            left = lane.threads
+        if not left:
+            self._hand_back(lane)
 
     def _run_lane(self, lane: _Lane) -> None:
         while True:
@@ -208,7 +220,7 @@ class WebhookSender:
             del self._threads_by_merchant[lane.merchant]
 
     def _hand_back(self, lane: _Lane) -> None:
-        """The endpoint does not answer: return what waits in the lane, to be tried later, one at a time."""
+        """Return what waits in the lane, to be tried later: its endpoint does not answer, or no thread started."""
         with self._lock:
             back = list(lane.queue)
             lane.queue.clear()

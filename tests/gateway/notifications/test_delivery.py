@@ -317,6 +317,27 @@ def test_a_merchant_with_many_receivers_that_hang_makes_no_other_merchant_wait(
     connection.close()
 
 
+def test_threads_that_do_not_start_are_not_counted_and_what_they_had_is_sent_later(
+    committed: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sender = delivery.WebhookSender()
+    monkeypatch.setattr(delivery, "_sender", sender)
+    with hooked() as hook:
+        register(committed, hook, mode="signed")
+        told = len(hook.told)
+        committed.api.pay()
+        committed.api.pay()
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", lambda thread: (_ for _ in ()).throw(RuntimeError("no more")))
+            patch.setattr(delivery, "MAX_DELIVERY_RUN_S", 0)
+            deliver()
+        assert (len(hook.told), sender.room()) == (told, delivery.MAX_SENDER_THREADS)
+        assert sender.shares() == delivery.MerchantShares(other=delivery.MAX_SENDER_THREADS // 2)
+        deliver()
+        assert the_count("delivered") == 2
+    connection.close()
+
+
 def the_count(state: str) -> int:
     return WebhookDelivery.objects.exclude(kind="test").filter(state=state).count()
 
