@@ -44,7 +44,7 @@ def is_entered_as_not_paid(payment: Payment) -> bool:
 
 
 def decide_payout(ident: UUID, *, paid: bool, by: audit_log.Actor, note: str = "") -> Payment:
-    """Record the outcome of a payout, credit or refund in doubt, as the acquirer told a person: approved, or declined.
+    """Record the outcome of a payment in doubt, as the acquirer told a person: approved, or declined.
     ``note``: of that person, for the audit trail. Raises PayoutNotDecidableError."""
     payment = Payment.objects.select_related("merchant", "channel").filter(pk=ident).first()
     if payment is None:

@@ -97,6 +97,46 @@ def test_above_a_limit_a_second_person_decides_of_a_refund(
     assert (done.state, status(refund)) == (Approval.State.DONE, end)
 
 
+@pytest.mark.parametrize(
+    ("outcome", "said"), [("paid", "it was carried out"), ("not paid", "it was not carried out, and never will be")]
+)
+@pytest.mark.parametrize(
+    ("kind", "mti", "named", "help_"),
+    [
+        ("CP", "022", "capture", "whoever captures again may take the money twice"),
+        ("RV", "040", "reversal", "whoever refunds what was reversed gives the money back twice"),
+    ],
+)
+def test_of_a_capture_or_reversal_the_words_are_not_those_of_a_payout(
+    shop: Shop, iso_host: IsoHost, kind: str, mti: str, named: str, help_: str, outcome: str, said: str
+) -> None:
+    """docs/decisions/0166. The form asked whether a capture had reached the card."""
+    account_at_host(shop.channel, iso_host)
+    held = shop.api.pay(testMode="EXTERNAL", paymentType="PA").id
+    iso_host.next(f"{mti}0", "lost")
+    iso_host.next(f"{mti}1", de39="25", times=MANY_REFUSALS)
+    made = shop.api.follow(held, kind, "92.00").id
+    for _ in range(MANY_REFUSALS):
+        recover_after(120)
+    ann = person("ann", Role.CLERK, shop.merchant, four_eyes_above="91.99")
+    approver = signed_in(person("max", Role.MANAGER, shop.merchant))
+    client = signed_in(ann)
+    shown = client.get(address(made)).content.decode()
+    assert help_ in shown
+    assert "reached the card" not in shown
+    assert f">{said}</option>" in shown
+    enter(client, made, outcome)
+    row = Approval.objects.get()
+    asked = approver.get(f"/admin/gateway/approval/{row.pk}/change/").content.decode()
+    assert f"Outcome of a {named} <strong>92.00 EUR</strong>" in asked
+    assert said in asked
+    told = approver.post(f"/admin/gateway/approval/{row.pk}/decide/", {"verb": "approve"}, follow=True).content.decode()
+    assert f"Carried out: {said}." in told
+    page = client.get(f"/admin/gateway/payment/{made}/change/").content.decode()
+    assert f"max entered what iso8583 says: {said}" in page
+    assert f"It has its outcome by now: {said}." in client.get(address(made)).content.decode()
+
+
 def test_the_list_of_what_is_in_doubt_has_the_refund(shop: Shop, refund: str) -> None:
     """The list has a button for it. It asked for the state of whole payments, in which a refund in doubt is none."""
     client = signed_in(person("ann", Role.CLERK, shop.merchant))
