@@ -93,7 +93,7 @@ def _shorten_repeated_trace(_logger: WrappedLogger, _name: str, event: EventDict
 
 
 def _hash_stack(fault: Fault) -> int:
-    """The same for faults of one kind with one stack. The line that raised it is not enough: one line of a database's
+    """A number for a fault's kind and stack. The line that raised it would not be enough: one line of a database's
     driver raises all of its faults, and one that comes often would hide the stacks of all others."""
     kind, _, trace = fault
     lines: list[tuple[str, int]] = []

@@ -19,7 +19,7 @@ from gateway.backoffice.follow_ups import clerk_limits
 from gateway.backoffice.follow_ups.clerk_limits import Clerk, ClerkLimitExceededError
 from gateway.backoffice.follow_ups.manual_follow_up import FollowUpNotPossibleError
 from gateway.backoffice.follow_ups.open_approvals import build_open_condition
-from gateway.backoffice.follow_ups.reasons import NOT_PAID_OUT, PAID_OUT, PAYOUT_TYPE, list_outcomes, name_reason
+from gateway.backoffice.follow_ups.reasons import NOT_PAID_OUT, PAID_OUT, PAYOUT_TYPE, list_doubt_outcomes, name_reason
 from gateway.core import identifiers
 from gateway.models import Approval, ClerkLimitCounter, Payment, Status
 from gateway.payments.chain_amounts import Chain
@@ -59,7 +59,7 @@ def check_decidable(payment: Payment, outcome: str) -> None:
     for a decision."""
     if not is_decidable(payment):
         raise FollowUpNotPossibleError(explain_not_decidable(payment))
-    if outcome not in list_outcomes():
+    if outcome not in list_doubt_outcomes():
         raise FollowUpNotPossibleError(_("Choose what the acquirer says."))
     if find_open_request(payment) is not None:
         raise FollowUpNotPossibleError(_(ASKED_BEFORE))

@@ -14,7 +14,7 @@ from gateway.backoffice.follow_ups import approval_notice, approvals, clerk_limi
 from gateway.backoffice.follow_ups.clerk_limits import Clerk, ClerkLimitExceededError
 from gateway.backoffice.follow_ups.follow_up_form import clerk_from_request
 from gateway.backoffice.follow_ups.manual_follow_up import MAX_FOLLOW_UP_NOTE_CHARS, FollowUpNotPossibleError
-from gateway.backoffice.follow_ups.reasons import PAYOUT_TYPE, list_outcomes, name_reason
+from gateway.backoffice.follow_ups.reasons import PAYOUT_TYPE, list_doubt_outcomes, name_reason
 from gateway.backoffice.kit.formatting import format_money
 from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.payments.payment_titles import format_payment_title
@@ -58,7 +58,7 @@ def handle_payout_form(page: ModelAdmin[Payment], request: HttpRequest, payment:
         "asked": asked,
         "why_not": "" if is_decidable else payout_decisions.explain_not_decidable(payment),
         "needs_approval": bool(used) and payment.amount > used[0].left,
-        "outcomes": list(list_outcomes(payment.payment_type).items()),
+        "outcomes": list(list_doubt_outcomes(payment.payment_type).items()),
         "outcome": request.POST.get("outcome", ""),
         "note": request.POST.get("note", ""),
         "note_max": MAX_FOLLOW_UP_NOTE_CHARS,

@@ -41,7 +41,7 @@ def parse_reason(text: str) -> str:
     return text if text in FOLLOW_UP_REASONS else ""
 
 
-def list_outcomes(target_type: str = "") -> Mapping[str, str | Promise]:
+def list_doubt_outcomes(target_type: str = "") -> Mapping[str, str | Promise]:
     """What an acquirer can say of a payment in doubt of that type: code → words. It is kept in the place of a
     reason."""
     return _PAYOUT_OUTCOMES if target_type in ("CD", "RF") else _STEP_OUTCOMES
@@ -49,7 +49,7 @@ def list_outcomes(target_type: str = "") -> Mapping[str, str | Promise]:
 
 def name_reason(code: str, target_type: str = "") -> str:
     """A reason, or the outcome of a payment of ``target_type``, where that is known, in words; '' for none."""
-    return str(FOLLOW_UP_REASONS.get(code) or list_outcomes(target_type).get(code, ""))
+    return str(FOLLOW_UP_REASONS.get(code) or list_doubt_outcomes(target_type).get(code, ""))
 
 
 def name_request(payment_type: str, target_type: str = "") -> str:
