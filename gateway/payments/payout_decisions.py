@@ -82,7 +82,8 @@ def decide_payout(ident: UUID, *, paid: bool, by: audit_log.Actor, note: str = "
 
 def _reopens_authorization(payment: Payment) -> bool:
     """Whether the acquirer goes on holding what the capture took that ``payment`` reverses (docs/decisions/0096)."""
-    captures = Payment.objects.filter(pk=payment.referenced, payment_type="CP")
-    if payment.payment_type != "RV" or not captures.exists():
+    if payment.payment_type != "RV" or payment.referenced is None:
+        return False
+    if not Payment.objects.filter(pk=payment.referenced, payment_type="CP").exists():
         return False
     return holds_reversed_captures(CONNECTORS.get(payment.connector), payment.channel_id, payment.acquirer_merchant_id)
