@@ -119,6 +119,7 @@ class WebhookSender:
         self._threads_by_merchant: Counter[UUID] = Counter()
         self._runs = 0
         self._lock = threading.Lock()
+        self._settling = threading.Lock()
         self._done: SimpleQueue[WebhookAttemptResult] = SimpleQueue()
         self._lines = ConnectionPool(most=THREADS_PER_ENDPOINT)
 
@@ -228,9 +229,12 @@ class WebhookSender:
             self._done.put(WebhookAttemptResult(due=due, at=clock.real_now(), outcome=None))
 
     def _settle_without_run(self) -> None:
+        """Record what is done, one thread after the other: calls that hang end together, and a session of PostgreSQL
+        for each of their threads was more than there are."""
         try:
-            while self.settle(self.collect(0)):
-                pass
+            with self._settling:
+                while self.settle(self.collect(0)):
+                    pass
         except Exception:  # its lease ends, and it is sent again
             log.exception("webhook_results_not_recorded")
         finally:

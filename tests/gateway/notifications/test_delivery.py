@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -336,6 +338,31 @@ def test_threads_that_do_not_start_are_not_counted_and_what_they_had_is_sent_lat
         deliver()
         assert the_count("delivered") == 2
     connection.close()
+
+
+@pytest.mark.django_db
+def test_what_ends_after_its_run_is_recorded_by_one_thread_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found by trying: a hundred calls that had hung ended at once, and PostgreSQL had no more sessions for anybody."""
+    sender = delivery.WebhookSender()
+    lock, second = threading.Lock(), threading.Barrier(2)
+    recording: list[int] = [0, 0]
+
+    def record(several: Sequence[Any]) -> None:
+        with lock:
+            recording[0] += 1
+            recording[1] = max(recording)
+        with suppress(threading.BrokenBarrierError):
+            second.wait(0.2)
+        with lock:
+            recording[0] -= 1
+
+    monkeypatch.setattr(claims, "record_webhook_attempts", record)
+    monkeypatch.setattr(delivery, "RESULT_BATCH_SIZE", 1)
+    for number in range(2):
+        sender._done.put(SimpleNamespace(due=SimpleNamespace(id=number), outcome=1))  # type: ignore[arg-type]
+    at_once(sender._settle_without_run, sender._settle_without_run)
+    assert recording == [0, 1]
+    assert sender.collect(0) == []
 
 
 def the_count(state: str) -> int:
