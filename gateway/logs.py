@@ -59,8 +59,8 @@ def _shorten_refusal(_logger: WrappedLogger, _name: str, event: EventDict) -> Ev
 
 REPEATS_S: Final = 10.0
 MAX_TRACES: Final = 1_000
-_traces: dict[tuple[type[BaseException], str, int], tuple[float, int]] = {}
-"""When the stack of a fault was last written, and of which (its id), by its kind and the line that raised it."""
+_traces: dict[int, float] = {}
+"""When a stack was last written, by _hash_stack()."""
 
 
 def find_fault(given: Any) -> Fault | None:
@@ -79,21 +79,28 @@ def _shorten_repeated_trace(_logger: WrappedLogger, _name: str, event: EventDict
     fault = find_fault(event.get("exc_info"))
     if fault is None:
         return event
-    kind, value, trace = fault
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    raised = (kind, trace.tb_frame.f_code.co_filename, trace.tb_lineno) if trace is not None else (kind, "", 0)
-    now, same = time.monotonic(), id(value)
-    written, of = _traces.get(raised, (-REPEATS_S, same))
-    if now - written >= REPEATS_S or of == same:  # one event may be rendered by several handlers
+    stack, now = _hash_stack(fault), time.monotonic()
+    if now - _traces.get(stack, float("-inf")) >= REPEATS_S:
         if len(_traces) >= MAX_TRACES:
             _traces.clear()
-        _traces[raised] = now, same
+        _traces[stack] = now
         return event
+    kind, value, _ = fault
     del event["exc_info"]
     first_line = str(value).partition("\n")[0]
     event["exception"] = f"{kind.__qualname__}: {first_line}"
     return event
+
+
+def _hash_stack(fault: Fault) -> int:
+    """A number for a fault's kind and stack. The line that raised it would not be enough: one line of a database's
+    driver raises all of its faults, and one that comes often would hide the stacks of all others."""
+    kind, _, trace = fault
+    lines: list[tuple[str, int]] = []
+    while trace is not None:
+        lines.append((trace.tb_frame.f_code.co_filename, trace.tb_lineno))
+        trace = trace.tb_next
+    return hash((kind, *lines))
 
 
 _SHARED: list[Processor] = [

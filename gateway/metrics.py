@@ -178,7 +178,8 @@ class _PaymentCollector(Collector):
             waiting.add_metric([status], count)
         oldest.add_metric([], found.oldest_in_doubt_s)
         undecided = GaugeMetricFamily(
-            "tollhouse_payouts_undecided", "Payouts, credits and refunds that a person has to ask about"
+            "tollhouse_payouts_undecided",
+            "Payouts, credits, refunds, captures and reversals that a person has to ask about",
         )
         undecided.add_metric([], found.undecided)
         yield waiting

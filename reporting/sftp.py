@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import socket
 import threading
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -18,7 +18,6 @@ from django.conf import settings
 from gateway.core.secret import Secret
 from gateway.db.sessions import pause_work
 from gateway.outbound import address_guard
-from gateway.outbound.page_calls import TooManyPageCallsError, count_page_call
 from gateway.vault.sealing import current_vault
 from reporting.sftp_server import SftpServer
 
@@ -105,17 +104,6 @@ def open_sftp_session(place: SftpServer) -> Iterator[paramiko.SFTPClient]:
     finally:
         watchdog.cancel()
         transport.close()
-
-
-@contextmanager
-def count_trial(owner: Hashable) -> Iterator[None]:
-    """Count a trial of a server of ``owner`` for the time of the block. Raises SftpUnreachableError while enough others
-    are running."""
-    try:
-        with count_page_call(owner):
-            yield
-    except TooManyPageCallsError as fault:
-        raise SftpUnreachableError(str(fault)) from None
 
 
 def sync_file(client: paramiko.SFTPClient, path: str) -> None:

@@ -23,6 +23,7 @@ from gateway.connectors.port import (
     ExemptionClaims,
     MessageNumbering,
     RenewalHolds,
+    ReversedCaptureHolds,
 )
 from gateway.core.secret import Secret
 from gateway.models import AcquirerAccount, OpenPayment, Suspension
@@ -81,6 +82,18 @@ def holds_renewals_apart(connector: Connector | None, channel: UUID, merchant: s
     if connector is None or getattr(connector, "holds_renewals_apart", None) is None:
         return False
     return cast(RenewalHolds, connector).holds_renewals_apart(load_connector_account(connector, channel, merchant))
+
+
+def holds_reversed_captures(connector: Connector | None, channel: UUID, merchant: str) -> bool:
+    """Whether an account's acquirer goes on holding what a reversed capture had taken (:class:`ReversedCaptureHolds`);
+    False where the account's secrets do not open."""
+    if connector is None or getattr(connector, "holds_reversed_captures", None) is None:
+        return False
+    try:
+        account = load_connector_account(connector, channel, merchant)
+    except VaultError:
+        return False
+    return cast(ReversedCaptureHolds, connector).holds_reversed_captures(account)
 
 
 def find_capture_arrival(connector: Connector | None, channel: UUID, merchant: str, at: datetime) -> datetime:

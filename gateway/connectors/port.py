@@ -373,6 +373,14 @@ class RenewalHolds(Protocol):
         ...
 
 
+class ReversedCaptureHolds(Protocol):
+    """Optional for connectors whose acquirers may go on holding what a reversed capture had taken."""
+
+    def holds_reversed_captures(self, account: ConnectorAccount) -> bool:
+        """Whether the account's acquirer does: then the authorization is reopened (docs/decisions/0096)."""
+        ...
+
+
 class CaptureBatching(Protocol):
     """Optional for connectors whose captures may wait for a batch of their acquirer."""
 

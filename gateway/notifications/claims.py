@@ -36,8 +36,9 @@ SealedBytes = bytes | memoryview
 
 log = structlog.get_logger(__name__)
 
-# Endpoints with waiting deliveries are found by a loose index scan; each yields what is due, at most its room, and of
-# its merchant's share half, the merchant's next one a quarter, and so on, but one at least: in another order each time.
+# Endpoints with waiting deliveries are found by a loose index scan; each yields what is due, at most its room. Of its
+# merchant's share each that has something due gets one, of the rest the first one half, the next one a quarter, and so
+# on: in another order each time, so that all have their turn where the share is less than one for each.
 _CLAIM: Final = """
 WITH RECURSIVE waiting(id) AS (
     (SELECT endpoint_id FROM gateway_webhookdelivery WHERE state = 'waiting' ORDER BY endpoint_id LIMIT 1)
@@ -46,23 +47,29 @@ WITH RECURSIVE waiting(id) AS (
             WHERE d.state = 'waiting' AND d.endpoint_id > w.id ORDER BY d.endpoint_id LIMIT 1)
     FROM waiting w WHERE w.id IS NOT NULL
 ), ready AS MATERIALIZED (
-    SELECT e.id, m.clock_offset, m.id AS merchant, e.state,
-        least(CASE WHEN e.state = 'paused' OR (e.failures >= %(unhealthy)s AND e.mode <> 'return') THEN 1
-            ELSE %(room)s END - coalesce(b.number, 0), %(room)s,
-            CASE WHEN coalesce(s.number, %(share)s) > 0 THEN greatest(coalesce(s.number, %(share)s)
-                >> least(row_number() OVER (PARTITION BY m.id ORDER BY random()), 31)::int, 1) ELSE 0 END) AS room
+    SELECT e.id, m.clock_offset, least(f.room, CASE WHEN row_number() OVER turn <= f.share THEN
+        1 + (greatest(f.share - count(*) OVER (PARTITION BY m.id), 0) >> least(row_number() OVER turn, 31)::int)
+        ELSE 0 END) AS room
     FROM waiting w JOIN gateway_webhookendpoint e ON e.id = w.id JOIN gateway_merchant m ON m.id = e.merchant_id
     LEFT JOIN unnest(%(busy)s::uuid[], %(numbers)s::int[]) AS b(id, number) ON b.id = e.id
     LEFT JOIN unnest(%(merchants)s::uuid[], %(shares)s::int[]) AS s(id, number) ON s.id = m.id
+    CROSS JOIN LATERAL (SELECT coalesce(s.number, %(share)s) AS share, least(%(room)s, CASE
+        WHEN e.state = 'paused' OR (e.failures >= %(unhealthy)s AND e.mode <> 'return') THEN 1
+        ELSE %(room)s END - coalesce(b.number, 0)) AS room) f
+    CROSS JOIN LATERAL (SELECT FROM gateway_webhookdelivery d
+        WHERE d.endpoint_id = w.id AND d.state = 'waiting' AND d.due_at <= %(now)s::timestamptz + m.clock_offset
+            AND (d.lease_until IS NULL OR d.lease_until <= statement_timestamp())
+        ORDER BY d.due_at LIMIT 1) due
     WHERE (e.state = 'active' OR (e.state = 'paused' AND e.probe_at <= %(now)s::timestamptz + m.clock_offset))
-        AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid)
+        AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid) AND f.room > 0
+    WINDOW turn AS (PARTITION BY m.id ORDER BY random())
     ORDER BY random()
 ), due AS MATERIALIZED (
     SELECT d.id, r.clock_offset FROM ready r CROSS JOIN LATERAL (
         SELECT d.id FROM gateway_webhookdelivery d
         WHERE d.endpoint_id = r.id AND d.state = 'waiting' AND d.due_at <= %(now)s::timestamptz + r.clock_offset
             AND (d.lease_until IS NULL OR d.lease_until <= statement_timestamp())
-        ORDER BY d.due_at LIMIT greatest(r.room, 0) FOR UPDATE SKIP LOCKED
+        ORDER BY d.due_at LIMIT r.room FOR UPDATE SKIP LOCKED
     ) d LIMIT %(limit)s
 )
 UPDATE gateway_webhookdelivery d SET lease_until = clock_timestamp() + %(period)s::interval, lease = %(lease)s::uuid
@@ -187,7 +194,7 @@ def claim_due_webhooks(
     shares: MerchantShares = MerchantShares(),
 ) -> list[DueWebhook]:
     """Lease due deliveries, at most ``limit`` in all, ``room`` of one endpoint, including those it is ``busy`` with,
-    and of one merchant about its share."""
+    and of one merchant its share."""
     if limit <= 0:
         return []
     # Begun before the row's own lease, which counts from when the statement runs.

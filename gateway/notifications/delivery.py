@@ -119,6 +119,7 @@ class WebhookSender:
         self._threads_by_merchant: Counter[UUID] = Counter()
         self._runs = 0
         self._lock = threading.Lock()
+        self._settling = threading.Lock()
         self._done: SimpleQueue[WebhookAttemptResult] = SimpleQueue()
         self._lines = ConnectionPool(most=THREADS_PER_ENDPOINT)
 
@@ -182,7 +183,19 @@ class WebhookSender:
                     self._count_thread(lane, 1)
                     begun.append(lane)
         for lane in begun:
-            threading.Thread(target=self._run_lane, args=(lane,), name="webhooks", daemon=True).start()
+            try:
+                threading.Thread(target=self._run_lane, args=(lane,), name="webhooks", daemon=True).start()
+            except RuntimeError:  # the system has no more threads, or the process ends
+                self._take_off(lane)
+
+    def _take_off(self, lane: _Lane) -> None:
+        """A thread of the lane did not start: without another one, what it was to send is tried later."""
+        with self._lock:
+            lane.threads -= 1
+            self._count_thread(lane, -1)
+            left = lane.threads
+        if not left:
+            self._hand_back(lane)
 
     def _run_lane(self, lane: _Lane) -> None:
         while True:
@@ -208,7 +221,7 @@ class WebhookSender:
             del self._threads_by_merchant[lane.merchant]
 
     def _hand_back(self, lane: _Lane) -> None:
-        """The endpoint does not answer: return what waits in the lane, to be tried later, one at a time."""
+        """Return what waits in the lane, to be tried later: its endpoint does not answer, or no thread started."""
         with self._lock:
             back = list(lane.queue)
             lane.queue.clear()
@@ -216,9 +229,12 @@ class WebhookSender:
             self._done.put(WebhookAttemptResult(due=due, at=clock.real_now(), outcome=None))
 
     def _settle_without_run(self) -> None:
+        """Record what is done, one thread after the other: calls that hang end together, and a session of PostgreSQL
+        for each of their threads was more than there are."""
         try:
-            while self.settle(self.collect(0)):
-                pass
+            with self._settling:
+                while self.settle(self.collect(0)):
+                    pass
         except Exception:  # its lease ends, and it is sent again
             log.exception("webhook_results_not_recorded")
         finally:

@@ -21,8 +21,8 @@ from gateway.core.secret import Secret
 from gateway.models import Channel, Merchant, WebhookDelivery, WebhookEndpoint
 from gateway.models.webhooks import DEFAULT_WEBHOOK_KINDS, INSPECTOR_URL_PREFIX, WEBHOOK_KINDS
 from gateway.notifications import claims, delivery, payload_format, retry_schedule, signing
-from gateway.outbound import CallFailure, CallOutcome, ForbiddenAddressError, parse_target
-from gateway.outbound.page_calls import TooManyPageCallsError, count_page_call
+from gateway.outbound import CallOutcome, ForbiddenAddressError, parse_target
+from gateway.outbound.page_calls import count_page_call
 from gateway.vault.sealing import current_vault
 
 SECRET_OVERLAP: Final = timedelta(hours=24)
@@ -143,7 +143,7 @@ def validate_endpoint(url: str, *, mode: str, wrapper: str, kinds: Sequence[str]
 
 def activate_endpoint(endpoint: WebhookEndpoint, *, by: Actor) -> ActivationResult:
     """Send the test message; any 2xx makes the endpoint ACTIVE, whatever its state was, unless its address or form was
-    changed meanwhile: then another endpoint answered."""
+    changed meanwhile: then another endpoint answered. Raises TooManyPageCallsError."""
     outcome = send_test_message(endpoint)
     if not outcome.is_success:
         return ActivationResult(active=False, outcome=outcome)
@@ -186,14 +186,11 @@ def send_test_message(endpoint: WebhookEndpoint) -> CallOutcome:
 
 def send_single_message(endpoint: WebhookEndpoint, action: str, text: str) -> CallOutcome:
     """Send one message that is no event, recorded as a delivery with one attempt. It is not retried, and does not
-    affect the endpoint's health. While enough others are being sent, nothing is sent and recorded."""
+    affect the endpoint's health. Raises TooManyPageCallsError; then nothing was sent and recorded."""
     if endpoint.is_inspector:
         return _attempt_single_message(endpoint, action, text)
-    try:
-        with count_page_call(endpoint.merchant_id):
-            return _attempt_single_message(endpoint, action, text)
-    except TooManyPageCallsError as fault:
-        return CallOutcome(failure=CallFailure.UNREACHABLE, reason=str(fault))
+    with count_page_call(endpoint.merchant_id):
+        return _attempt_single_message(endpoint, action, text)
 
 
 def _attempt_single_message(endpoint: WebhookEndpoint, action: str, text: str) -> CallOutcome:

@@ -22,10 +22,7 @@ _running: Final[Counter[Hashable]] = Counter()
 
 
 class TooManyPageCallsError(Exception):
-    """Enough such calls are running; the text says so to whoever pressed the button."""
-
-    def __init__(self) -> None:
-        super().__init__("other servers are being tried just now, try again in a minute")
+    """Enough such calls are running; nothing was called."""
 
 
 @contextmanager

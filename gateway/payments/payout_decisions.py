@@ -13,7 +13,9 @@ from uuid import UUID
 from django.db import transaction
 
 from gateway.access import audit_log
+from gateway.connectors.accounts import holds_reversed_captures
 from gateway.connectors.port import AcquirerReply
+from gateway.connectors.routing import CONNECTORS
 from gateway.core import clock
 from gateway.core.result_codes import TIMEOUT_REVERSED_CODE
 from gateway.models import Payment, Status
@@ -42,7 +44,7 @@ def is_entered_as_not_paid(payment: Payment) -> bool:
 
 
 def decide_payout(ident: UUID, *, paid: bool, by: audit_log.Actor, note: str = "") -> Payment:
-    """Record the outcome of a payout, credit or refund in doubt, as the acquirer told a person: approved, or declined.
+    """Record the outcome of a payment in doubt, as the acquirer told a person: approved, or declined.
     ``note``: of that person, for the audit trail. Raises PayoutNotDecidableError."""
     payment = Payment.objects.select_related("merchant", "channel").filter(pk=ident).first()
     if payment is None:
@@ -56,13 +58,15 @@ def decide_payout(ident: UUID, *, paid: bool, by: audit_log.Actor, note: str = "
     if payment.status != Status.IN_DOUBT:
         raise PayoutNotDecidableError(f"it is {Status(payment.status).label}, not in doubt")
     not_made = _NOT_MADE_TEXTS.get(payment.payment_type, NOT_PAID_OUT_TEXT)
+    reopens = paid and _reopens_authorization(payment)
     reply = AcquirerReply(
         code=resolve_success_code(payment.test_mode) if paid else TIMEOUT_REVERSED_CODE,
         approved=payment.money if paid else None,
         connector_tx_id=payment.connector_tx_id,
-        details={} if paid else {"ExtendedDescription": not_made},
+        details=({"AuthorizationReopened": "true"} if reopens else {}) if paid else {"ExtendedDescription": not_made},
         sent={"question": payment.id.hex},
         received={"outcome": "paid" if paid else "not paid", "by": by.name},
+        reopens_authorization=reopens,
     )
     outcome = outcome_from_reply(reply, at=clock.merchant_now(payment.merchant))
     try:
@@ -74,3 +78,12 @@ def decide_payout(ident: UUID, *, paid: bool, by: audit_log.Actor, note: str = "
     except PaymentTransitionError:
         raise PayoutNotDecidableError("it has its outcome by now") from None
     return payment
+
+
+def _reopens_authorization(payment: Payment) -> bool:
+    """Whether the acquirer goes on holding what the capture took that ``payment`` reverses (docs/decisions/0096)."""
+    if payment.payment_type != "RV" or payment.referenced is None:
+        return False
+    if not Payment.objects.filter(pk=payment.referenced, payment_type="CP").exists():
+        return False
+    return holds_reversed_captures(CONNECTORS.get(payment.connector), payment.channel_id, payment.acquirer_merchant_id)

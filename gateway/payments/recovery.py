@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -54,15 +55,17 @@ from gateway.payments.follow_ups import (
     load_chain_members,
     name_authorization,
 )
-from gateway.payments.late_outcomes import DENIED_EXCHANGE, LATE_EXCHANGE, mark_outcome_unknown
+from gateway.payments.late_outcomes import DENIED_EXCHANGE, LATE_EXCHANGE, mark_outcome_unknown, record_late_outcome
 from gateway.payments.outcomes import (
+    Approved,
     Declined,
     describe_silence,
     outcome_from_reply,
     resolve_event,
 )
+from gateway.payments.payout_decisions import is_entered_as_not_paid
 from gateway.payments.points_of_service import find_point_of_service
-from gateway.payments.refused_reversals import count_refusals, get_refusal_pause, is_refusal
+from gateway.payments.refused_reversals import count_refusals, get_refusal_pause, is_for_person, is_refusal
 from gateway.payments.states import LifecycleEvent, PaymentTransitionError
 from gateway.payments.stored_answer import EarlierDecline, get_attempt_number, read_private_facts
 from gateway.risk.evaluation import RiskOutcome, RiskVerdict
@@ -494,9 +497,16 @@ def record_outcome(payment: Payment, finding: InquiryResult) -> bool:
         store.complete_payment(payment, outcome, kind=last.kind, was_taken_back=finding.was_taken_back)
     except PaymentTransitionError:
         # A late approval came meanwhile, or another worker was faster: what was sent is told all the same.
-        payment.refresh_from_db(fields=("status",))
-        if last.kind == "void" and payment.status == Status.APPROVED and isinstance(outcome, Declined):
-            # A person entered "paid", and the acquirer reversed it at the same time: both cannot be right.
+        payment.refresh_from_db()
+        if isinstance(outcome, Approved) and is_entered_as_not_paid(payment):
+            # A person entered "not paid", and the acquirer says to the repeat under way that it was made.
+            asked = store.get_attempt_columns(payment)
+            complete = partial(store.complete_payment, payment, outcome, kind=last.kind)
+            record_late_outcome(payment, outcome, complete, asked=asked, trace=None, kind=last.kind)
+            return False
+        denies = isinstance(outcome, Declined) and payment.status == Status.APPROVED
+        if denies and (last.kind == "void" or is_for_person(payment)):
+            # A person entered "paid", and the acquirer reversed or declined it at the same time: both cannot be right.
             log.error("declined_after_approval", payment=payment.id.hex, connector=connector)
             last = replace(last, kind=DENIED_EXCHANGE)
         _record_exchange(payment, last, connector)

@@ -24,6 +24,7 @@ from gateway.access import audit_log, permissions
 from gateway.access.permissions import RowOwner
 from gateway.backoffice.kit import keyset
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
+from gateway.backoffice.kit.waiting_calls import tell_of_too_many_calls
 from gateway.backoffice.kit.work_start import start_page_work
 from gateway.backoffice.sign_in import session
 from gateway.core import identifiers
@@ -299,15 +300,19 @@ class ReconciliationFileAdmin(ReadOnlyPage):
 
     def _try_or_stop(self, request: HttpRequest, target: SftpTarget, verb: str) -> None:
         if verb == "try":
-            try:
-                deliveries.probe_sftp_target(target)
-                messages.success(request, _("Logged in; the folder is there."))
-            except SftpUnreachableError as fault:
-                messages.error(request, _("It does not work: %s.") % fault)
+            with tell_of_too_many_calls(request):
+                self._try_target(request, target)
         elif verb in ("off", "on"):
             changed = SftpTarget.objects.filter(pk=target.pk, active=verb == "off").update(active=verb == "on")
             if changed:
                 self.record(request, verb, target, after={"active": verb == "on"})
+
+    def _try_target(self, request: HttpRequest, target: SftpTarget) -> None:
+        try:
+            deliveries.probe_sftp_target(target)
+            messages.success(request, _("Logged in; the folder is there."))
+        except SftpUnreachableError as fault:
+            messages.error(request, _("It does not work: %s.") % fault)
 
     def _file(self, request: HttpRequest, ident: object) -> ReconciliationFile:
         row: ReconciliationFile = self.find_row(request, ident, "merchant", "delivery")

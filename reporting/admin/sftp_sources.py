@@ -19,6 +19,7 @@ from django.utils.translation import ngettext
 from gateway.access import audit_log
 from gateway.backoffice.kit import keyset
 from gateway.backoffice.kit.base import BackofficePage, actor_from_request
+from gateway.backoffice.kit.waiting_calls import tell_of_too_many_calls
 from gateway.backoffice.sign_in import session
 from gateway.core import clock
 from gateway.timers import wakeup
@@ -142,17 +143,22 @@ def sftp_source_view(
     return TemplateResponse(request, "admin/books/source.html", context, status=400 if form.errors else 200)
 
 
+def _try_source(request: HttpRequest, source: SftpSource) -> None:
+    try:
+        found = sftp_fetch.probe_sftp_source(source)
+    except SftpUnreachableError as fault:
+        messages.error(request, _("It does not work: %s.") % fault)
+    else:
+        text = ngettext("Logged in; %d file lies there.", "Logged in; %d files lie there.", found)
+        messages.success(request, text % found)
+
+
 def _perform_action(page: BackofficePage, request: HttpRequest, source: SftpSource, verb: str) -> None:
     """Run the button's action (test, fetch now, on, off) and report its result as a message."""
     own = SftpSource.objects.filter(pk=source.pk)
     if verb == "try":
-        try:
-            found = sftp_fetch.probe_sftp_source(source)
-        except SftpUnreachableError as fault:
-            messages.error(request, _("It does not work: %s.") % fault)
-        else:
-            text = ngettext("Logged in; %d file lies there.", "Logged in; %d files lie there.", found)
-            messages.success(request, text % found)
+        with tell_of_too_many_calls(request):
+            _try_source(request, source)
     elif verb == "look":
         own.update(due_at=clock.real_now())
         wakeup.notify_timer(FETCH_TIMER_NAME)

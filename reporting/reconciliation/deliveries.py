@@ -19,6 +19,7 @@ from gateway.core import clock
 from gateway.core.secret import Secret
 from gateway.db.statement import execute_sql
 from gateway.models import Merchant
+from gateway.outbound.page_calls import count_page_call
 from gateway.timers.merchant_clocks import bind_run, due_sql, find_earliest
 from gateway.vault.sealing import current_vault
 from reporting import sftp
@@ -137,9 +138,10 @@ def upload_file(target: SftpTarget, source: Path, name: str) -> None:
 
 
 def probe_sftp_target(target: SftpTarget) -> None:
-    """Log in and list the folder. Raises SftpUnreachableError."""
+    """Log in and list the folder. Raises SftpUnreachableError and
+    TooManyPageCallsError."""
     with (
-        sftp.count_trial(target.merchant_id),
+        count_page_call(target.merchant_id),
         sftp.open_sftp_session(target) as client,
         sftp.translate_sftp_errors("looking into the folder"),
     ):

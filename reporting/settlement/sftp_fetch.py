@@ -26,6 +26,7 @@ from gateway.core.secret import Secret
 from gateway.core.watched_folder import INCOMPLETE_SUFFIXES
 from gateway.db.database_clock import read_database_time
 from gateway.db.statement import execute_sql
+from gateway.outbound.page_calls import count_page_call
 from gateway.timers import wakeup
 from gateway.vault.sealing import current_vault
 from reporting import sftp
@@ -126,9 +127,10 @@ def configure_source(
 
 
 def probe_sftp_source(source: SftpSource) -> int:
-    """Log in and list the folder. Returns the number of settlement files there. Raises SftpUnreachableError."""
+    """Log in and list the folder. Returns the number of settlement files there. Raises SftpUnreachableError and
+    TooManyPageCallsError."""
     with (
-        sftp.count_trial(source.pk),
+        count_page_call(source.pk),
         sftp.open_sftp_session(source) as client,
         sftp.translate_sftp_errors("looking into the folder"),
     ):

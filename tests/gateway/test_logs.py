@@ -56,6 +56,7 @@ def test_what_django_refuses_of_our_own_code_keeps_its_stack(caplog: pytest.LogC
         HttpResponseRedirect("ours:result")
     with caplog.at_level(logging.INFO):
         assert response_for_exception(request, refused.value).status_code == 400
+    logs._traces.clear()  # its handler has written it
     (line,) = [render(record) for record in caplog.records if record.name.startswith("django.security.")]
     assert (line["event"], line["kind"], line["level"]) == ("suspicious_request", "DisallowedRedirect", "error")
     assert "test_logs.py" in line["exception"]
@@ -80,14 +81,18 @@ def raise_it(fault: Exception) -> None:
     raise fault
 
 
-def line_of(fault: Exception) -> dict[str, Any]:
-    """The line of an error that was logged where its fault was caught."""
+def record_of(fault: Exception) -> logging.LogRecord:
+    """The record of an error that was logged where its fault was caught."""
     record = logging.makeLogRecord({"name": "x", "levelname": "ERROR", "levelno": logging.ERROR, "msg": "failed"})
     try:
         raise_it(fault)
     except Exception:
         record.exc_info = sys.exc_info()
-    return render(record)
+    return record
+
+
+def line_of(fault: Exception) -> dict[str, Any]:
+    return render(record_of(fault))
 
 
 def test_a_fault_that_comes_again_at_once_is_written_without_its_stack(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,19 +100,41 @@ def test_a_fault_that_comes_again_at_once_is_written_without_its_stack(monkeypat
     now = [1_000.0]
     monkeypatch.setattr(logs.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(logs, "_traces", {})
-    kept = FullDiskError("no space left\na hint")  # so that no other fault gets its id
-    first, second, third = line_of(kept), line_of(FullDiskError("no space left\nanother hint")), line_of(ValueError())
+    first, second = (line_of(FullDiskError(f"no space left\n{hint}")) for hint in ("a hint", "another hint"))
     assert "in raise_it" in first["exception"]
     assert "a hint" in first["exception"]
     assert second["exception"] == "FullDiskError: no space left"
     assert (second["event"], second["level"]) == ("failed", "error")
-    assert "Traceback" in third["exception"]
-    assert "a hint" in line_of(kept)["exception"], "one event may be rendered by several handlers"
+    assert "Traceback" in line_of(ValueError())["exception"]
     now[0] += logs.REPEATS_S
     assert "in raise_it" in line_of(FullDiskError("no space left"))["exception"]
 
 
+def test_that_a_fault_comes_again_is_not_told_by_its_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is gone leaves its id to the next: in a loop each one was written with its stack."""
+    monkeypatch.setattr(logs, "_traces", {})
+    record = record_of(FullDiskError("no space left"))
+    assert ["Traceback" in render(record)["exception"] for _ in range(3)] == [True, False, False]
+
+
+def test_a_fault_of_the_same_line_that_came_another_way_has_its_stack(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line of a database's driver raises whatever is wrong anywhere: one fault often hid the stacks of others."""
+
+    def elsewhere() -> dict[str, Any]:
+        record = logging.makeLogRecord({"name": "x", "levelname": "ERROR", "levelno": logging.ERROR, "msg": "failed"})
+        try:
+            raise_it(FullDiskError("another table"))
+        except FullDiskError:
+            record.exc_info = sys.exc_info()
+        return render(record)
+
+    monkeypatch.setattr(logs, "_traces", {})
+    assert "Traceback" in line_of(FullDiskError("no space left"))["exception"]
+    assert "in elsewhere" in elsewhere()["exception"]
+    assert "Traceback" not in elsewhere()["exception"]
+
+
 def test_the_faults_that_are_remembered_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logs, "_traces", {(KeyError, "file", number): (0.0, 0) for number in range(logs.MAX_TRACES)})
+    monkeypatch.setattr(logs, "_traces", dict.fromkeys(range(logs.MAX_TRACES), 0.0))
     line_of(ValueError())
     assert len(logs._traces) == 1

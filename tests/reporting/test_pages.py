@@ -22,6 +22,7 @@ from gateway.access.permissions import FULL_ACCESS
 from gateway.backoffice.kit import time_limit
 from gateway.core import clock
 from gateway.models import AuditEntry, Payment
+from gateway.outbound.page_calls import count_page_call
 from reporting.admin import exception_queue as exceptions_page
 from reporting.admin import home_settlements
 from reporting.models import (
@@ -423,6 +424,8 @@ def test_a_target_is_set_up_and_tried_and_its_secret_never_shown(
     assert max_.post(page, form).status_code == 302
     assert "correct-horse" not in text(max_.get(page))
     assert "It does not work: connecting failed" in text(max_.post(page, {"verb": "try"}, follow=True))
+    with count_page_call(shop.merchant.pk), count_page_call(shop.merchant.pk):
+        assert "Nothing was sent: other servers" in text(max_.post(page, {"verb": "try"}, follow=True))
     max_.post(page, {"verb": "off"})
     assert SftpTarget.objects.get().active is False
     assert "correct-horse" not in str(list(AuditEntry.objects.values_list("before", "after")))

@@ -22,6 +22,7 @@ from django.db.models.functions import Now
 from gateway.core import clock
 from gateway.core.secret import Secret
 from gateway.models import AuditEntry
+from gateway.outbound.page_calls import count_page_call
 from gateway.vault import rewrap
 from reporting import sftp
 from reporting.models import ClearingInstitute, MatchState, SettlementFile, SettlementRecord
@@ -314,6 +315,10 @@ def test_the_page_sets_a_source_up_tries_it_and_switches_it_off_and_on(
     assert max_.post(page, form).status_code == 302
     (server.inbox / "may.csv").write_bytes(one_line(shop))
     assert "Logged in; 1 file lies there." in max_.post(page, {"verb": "try"}, follow=True).content.decode()
+    source = SftpSource.objects.get().pk
+    with count_page_call(source), count_page_call(source):
+        refused = max_.post(page, {"verb": "try"}, follow=True).content.decode()
+    assert "Nothing was sent: other servers are being tried just now." in refused
     max_.post(page, {"verb": "off"})
     assert [looked(moving) for _ in range(2)] == [0, 0]
     max_.post(page, {"verb": "on"})

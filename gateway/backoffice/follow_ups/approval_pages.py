@@ -111,7 +111,7 @@ class ApprovalAdmin(ReadOnlyPage):
         context = {
             **self.admin_site.each_context(request),
             "title": f"{operation} {format_money(row.amount, row.currency)}",
-            "reason": name_reason(row.reason),
+            "reason": name_reason(row.reason, target.payment_type),
             "is_payout": is_payout,
             "opts": self.opts,
             "original": row,
@@ -188,7 +188,7 @@ class ApprovalAdmin(ReadOnlyPage):
         said = str(build_state_pill(decided.state)["text"])
         result = f"{describe_result(decided.result_code)} ({decided.result_code})" if decided.result_code else ""
         if decided.payment_type == PAYOUT_TYPE and decided.state == Approval.State.DONE:
-            result = f"{name_reason(decided.reason)}."
+            result = f"{name_reason(decided.reason, decided.payment.payment_type)}."
         tell(request, format_labelled(said, result) if result else f"{said}.")
         following = self._waiting(request).filter(asked_at__gt=row.asked_at).first() if good else None
         return redirect(_page_of(following)) if following is not None and verb != "withdraw" else back

@@ -1,4 +1,4 @@
-"""Payouts, credits and refunds in doubt, decided by clerks: what the acquirer says of one is entered like money moved.
+"""Payments in doubt, decided by clerks: what the acquirer says of one is entered like money moved.
 
 It counts towards the clerk's limits, and above them it is a request for approval that a second person decides: an
 Approval of the payment type PAYOUT_TYPE, with the outcome in the place of a reason.
@@ -19,7 +19,7 @@ from gateway.backoffice.follow_ups import clerk_limits
 from gateway.backoffice.follow_ups.clerk_limits import Clerk, ClerkLimitExceededError
 from gateway.backoffice.follow_ups.manual_follow_up import FollowUpNotPossibleError
 from gateway.backoffice.follow_ups.open_approvals import build_open_condition
-from gateway.backoffice.follow_ups.reasons import NOT_PAID_OUT, PAID_OUT, PAYOUT_OUTCOMES, PAYOUT_TYPE, name_reason
+from gateway.backoffice.follow_ups.reasons import NOT_PAID_OUT, PAID_OUT, PAYOUT_TYPE, list_doubt_outcomes, name_reason
 from gateway.core import identifiers
 from gateway.models import Approval, ClerkLimitCounter, Payment, Status
 from gateway.payments.chain_amounts import Chain
@@ -32,12 +32,12 @@ ASKED_BEFORE: Final = noop("Approval of an outcome was asked for before. It has 
 
 
 def is_decidable(payment: Payment) -> bool:
-    """Whether it is a payout, credit or refund that waits for a person."""
+    """Whether it waits for a person."""
     return payment.status == Status.IN_DOUBT and is_for_person(payment)
 
 
 def find_outcome(payment: Payment) -> str:
-    """The outcome that a payout, credit or refund has which waited for a person, or would have; '' for none."""
+    """The outcome of a payment that waited for a person, or would have; '' for none."""
     outcome = {Status.APPROVED.value: PAID_OUT, Status.DECLINED.value: NOT_PAID_OUT}.get(payment.status, "")
     return outcome if outcome and is_for_person(payment) else ""
 
@@ -45,7 +45,7 @@ def find_outcome(payment: Payment) -> str:
 def explain_not_decidable(payment: Payment) -> str:
     """Why no outcome can be entered, in the reader's language."""
     if outcome := find_outcome(payment):
-        return _("It has its outcome by now: %s.") % name_reason(outcome)
+        return _("It has its outcome by now: %s.") % name_reason(outcome, payment.payment_type)
     return _(NOT_DECIDABLE)
 
 
@@ -59,7 +59,7 @@ def check_decidable(payment: Payment, outcome: str) -> None:
     for a decision."""
     if not is_decidable(payment):
         raise FollowUpNotPossibleError(explain_not_decidable(payment))
-    if outcome not in PAYOUT_OUTCOMES:
+    if outcome not in list_doubt_outcomes():
         raise FollowUpNotPossibleError(_("Choose what the acquirer says."))
     if find_open_request(payment) is not None:
         raise FollowUpNotPossibleError(_(ASKED_BEFORE))

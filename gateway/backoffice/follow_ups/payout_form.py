@@ -14,7 +14,7 @@ from gateway.backoffice.follow_ups import approval_notice, approvals, clerk_limi
 from gateway.backoffice.follow_ups.clerk_limits import Clerk, ClerkLimitExceededError
 from gateway.backoffice.follow_ups.follow_up_form import clerk_from_request
 from gateway.backoffice.follow_ups.manual_follow_up import MAX_FOLLOW_UP_NOTE_CHARS, FollowUpNotPossibleError
-from gateway.backoffice.follow_ups.reasons import PAYOUT_OUTCOMES, PAYOUT_TYPE, name_reason
+from gateway.backoffice.follow_ups.reasons import PAYOUT_TYPE, list_doubt_outcomes, name_reason
 from gateway.backoffice.kit.formatting import format_money
 from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.payments.payment_titles import format_payment_title
@@ -41,7 +41,7 @@ def handle_payout_form(page: ModelAdmin[Payment], request: HttpRequest, payment:
             outcome = request.POST.get("outcome", "")
             if outcome and outcome == payout_decisions.find_outcome(payment):
                 # Sent before (a double click, the back button), or somebody else was faster.
-                messages.info(request, _("Recorded before: %s.") % name_reason(outcome))
+                messages.info(request, _("Recorded before: %s.") % name_reason(outcome, payment.payment_type))
                 return redirect(build_payment_page_url(payment.pk))
     is_decidable, asked = payout_decisions.is_decidable(payment), payout_decisions.find_open_request(payment)
     used = clerk_limits.list_limit_uses(clerk, Chain(load_chain_members(payment.chain)))
@@ -58,7 +58,7 @@ def handle_payout_form(page: ModelAdmin[Payment], request: HttpRequest, payment:
         "asked": asked,
         "why_not": "" if is_decidable else payout_decisions.explain_not_decidable(payment),
         "needs_approval": bool(used) and payment.amount > used[0].left,
-        "outcomes": list(PAYOUT_OUTCOMES.items()),
+        "outcomes": list(list_doubt_outcomes(payment.payment_type).items()),
         "outcome": request.POST.get("outcome", ""),
         "note": request.POST.get("note", ""),
         "note_max": MAX_FOLLOW_UP_NOTE_CHARS,
@@ -89,5 +89,5 @@ def _submit_form(request: HttpRequest, payment: Payment, clerk: Clerk) -> HttpRe
         words = _("%s is over your limit. A manager has been asked; nothing was recorded yet.")
         messages.success(request, words % format_money(payment.amount, payment.currency))
         return back
-    messages.success(request, _("Recorded: %s.") % name_reason(outcome))
+    messages.success(request, _("Recorded: %s.") % name_reason(outcome, payment.payment_type))
     return back

@@ -1,5 +1,5 @@
-"""Why a clerk moves money by hand, and what became of a payout: short lists, kept with the note in the audit log and
-with an approval."""
+"""Why a clerk moves money by hand, and what became of a payment in doubt: short lists, kept with the note in the audit
+log and with an approval."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Final
 from django.utils.functional import Promise
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_noop as noop
 
 from gateway.payments.operation_table import OPERATIONS
 
@@ -23,17 +24,14 @@ FOLLOW_UP_REASONS: Final[Mapping[str, str | Promise]] = MappingProxyType(
 )
 """Code → its words. Codes are at most nine characters (Approval.reason)."""
 PAYOUT_TYPE: Final = "CD"
-"""``Approval.payment_type`` of the outcome of what was in doubt, which no follow-up made by hand has."""
+"""``Approval.payment_type`` of the outcome of a payment in doubt, which no follow-up made by hand has."""
 PAID_OUT, NOT_PAID_OUT = "paid", "not paid"
-PAYOUT_OUTCOMES: Final[Mapping[str, str | Promise]] = MappingProxyType(
-    {PAID_OUT: _("it was carried out"), NOT_PAID_OUT: _("it was never made, and never will be")}
+_PAYOUT_OUTCOMES: Final[Mapping[str, str | Promise]] = MappingProxyType(
+    {PAID_OUT: _("it reached the card"), NOT_PAID_OUT: _("it was never made, and never will be")}
 )
-"""What an acquirer can say of what was in doubt; kept in the place of a reason."""
-_OUTCOME_TITLES: Final[Mapping[str, str | Promise]] = {
-    "CP": _("Outcome of a capture"),
-    "RF": _("Outcome of a refund"),
-    "RV": _("Outcome of a reversal"),
-}
+_STEP_OUTCOMES: Final[Mapping[str, str | Promise]] = MappingProxyType(
+    {PAID_OUT: _("it was carried out"), NOT_PAID_OUT: _("it was not carried out, and never will be")}
+)
 REASONED_TYPES: Final = frozenset({"RF", "RV"})
 """Follow-ups whose form asks for a reason: they give money back."""
 
@@ -43,16 +41,30 @@ def parse_reason(text: str) -> str:
     return text if text in FOLLOW_UP_REASONS else ""
 
 
-def name_reason(code: str) -> str:
-    """A reason, or the outcome of a payout, in words; '' for none."""
-    return str(FOLLOW_UP_REASONS.get(code) or PAYOUT_OUTCOMES.get(code, ""))
+def list_doubt_outcomes(target_type: str = "") -> Mapping[str, str | Promise]:
+    """What an acquirer can say of a payment in doubt of that type: code → words. It is kept in the place of a
+    reason."""
+    return _PAYOUT_OUTCOMES if target_type in ("CD", "RF") else _STEP_OUTCOMES
+
+
+def name_reason(code: str, target_type: str = "") -> str:
+    """A reason, or the outcome of a payment of ``target_type``, where that is known, in words; '' for none."""
+    return str(FOLLOW_UP_REASONS.get(code) or list_doubt_outcomes(target_type).get(code, ""))
 
 
 def name_request(payment_type: str, target_type: str = "") -> str:
     """What a request for approval is for, in the reader's language. ``target_type``: the type of the payment that it is
     about, where that is known."""
     if payment_type == PAYOUT_TYPE:
-        if target_type:
-            return str(_OUTCOME_TITLES.get(target_type) or gettext("Outcome of a payout or credit"))
-        return gettext("Outcome of a transaction in doubt")
+        return gettext(_OUTCOME_REQUESTS.get(target_type, _ANY_OUTCOME))
     return gettext(OPERATIONS[payment_type].title)
+
+
+_ANY_OUTCOME: Final = noop("Outcome of a payment in doubt")
+_OUTCOME_REQUESTS: Final[Mapping[str, str]] = {
+    "CD": noop("Outcome of a payout or credit"),
+    "CP": noop("Outcome of a capture"),
+    "RF": noop("Outcome of a refund"),
+    "RV": noop("Outcome of a reversal"),
+}
+"""Of each of PERSON_TYPES."""

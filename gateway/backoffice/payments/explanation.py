@@ -281,8 +281,8 @@ _MAY_STAND: Final = (
 )
 _ASK_WHETHER_IT_STANDS: Final = "Ask the acquirer whether its approval still stands. If so, have it taken back there."
 _MONEY_MAY_HAVE_MOVED: Final = "Whether money moved is not known: a person has to ask the acquirer."
-_DENIED: Final = "It was entered as paid, but the acquirer declined it or took it back after all."
-_ASK_WHAT_IS_TRUE: Final = "Ask the acquirer which of the two is true before you pay again."
+_DENIED: Final = "It was entered as made, but the acquirer declined it or took it back after all."
+_ASK_WHAT_IS_TRUE: Final = "Ask the acquirer which of the two is true before it is made again."
 _ASK_ABOUT_PAYOUT: Final = (
     "Do not pay out again: the money may have arrived. Ask the acquirer, and have its answer entered on the payment's "
     "page."

@@ -294,7 +294,11 @@ def _build_entry_event(row: AcquirerExchange, payment: Payment) -> TimelineEvent
         payment=payment,
         order=5,
         title=_(_KINDS[row.kind])
-        % {"who": said.get("by", "?"), "acquirer": row.connector, "outcome": name_reason(str(said.get("outcome", "")))},
+        % {
+            "who": said.get("by", "?"),
+            "acquirer": row.connector,
+            "outcome": name_reason(str(said.get("outcome", "")), payment.payment_type),
+        },
     )
 
 
@@ -457,7 +461,7 @@ def _build_approval_events(row: Approval, by_key: Mapping[UUID, Payment]) -> lis
             kind="approval",
             title=_("%(who)s asked for approval: %(what)s") % {"who": row.asked_by_name, "what": what},
             tone="wait",
-            lines=tuple(filter(None, (name_reason(row.reason), row.note))),
+            lines=tuple(filter(None, (name_reason(row.reason, payment.payment_type), row.note))),
             payment=payment,
         )
     ]

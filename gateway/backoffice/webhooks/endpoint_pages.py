@@ -20,6 +20,7 @@ from django.utils.translation import gettext as _
 
 from gateway.backoffice.kit.base import MerchantPage, actor_from_request
 from gateway.backoffice.kit.formatting import build_state_pill
+from gateway.backoffice.kit.waiting_calls import tell_of_too_many_calls
 from gateway.backoffice.sign_in import session
 from gateway.backoffice.webhooks import inspector_views, webhook_figures
 from gateway.backoffice.webhooks.delivery_pages import build_newest_deliveries
@@ -252,12 +253,13 @@ class WebhookEndpointAdmin(MerchantPage):
         return TemplateResponse(request, "admin/office/endpoint_confirm.html", context)
 
     def _activate(self, request: HttpRequest, row: WebhookEndpoint) -> None:
-        done = endpoints.activate_endpoint(row, by=actor_from_request(request))
-        if done.active:
-            wakeup.notify_timer(wakeup.WEBHOOK_TIMER)
-            messages.success(request, _("Active: it %s.") % done.words)
-        else:
-            messages.error(request, _("Not activated. The test message was not accepted: %s.") % done.words)
+        with tell_of_too_many_calls(request):
+            done = endpoints.activate_endpoint(row, by=actor_from_request(request))
+            if done.active:
+                wakeup.notify_timer(wakeup.WEBHOOK_TIMER)
+                messages.success(request, _("Active: it %s.") % done.words)
+            else:
+                messages.error(request, _("Not activated. The test message was not accepted: %s.") % done.words)
 
     def _pause(self, request: HttpRequest, row: WebhookEndpoint) -> None:
         if endpoints.pause_endpoint(row, by=actor_from_request(request)):

@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 
 from gateway.backoffice.kit.base import MerchantPage, actor_from_request
 from gateway.backoffice.kit.links import build_payment_page_url
+from gateway.backoffice.kit.waiting_calls import tell_of_too_many_calls
 from gateway.backoffice.webhooks import webhook_samples
 from gateway.backoffice.webhooks.webhook_forms import (
     VERIFICATION_TITLES,
@@ -159,6 +160,12 @@ def send_sample(request: HttpRequest, row: WebhookEndpoint) -> HttpResponse:
     kind = request.POST.get("kind", "")
     if request.method != "POST" or kind not in WEBHOOK_KINDS:
         return back
+    with tell_of_too_many_calls(request):
+        _send_sample(request, row, kind)
+    return back
+
+
+def _send_sample(request: HttpRequest, row: WebhookEndpoint, kind: str) -> None:
     outcome = endpoints.send_single_message(row, f"sample {kind}", webhook_samples.build_sample_webhook(row, kind))
     words = endpoints.ActivationResult(active=outcome.is_success, outcome=outcome).words
     if outcome.is_success:
@@ -166,7 +173,6 @@ def send_sample(request: HttpRequest, row: WebhookEndpoint) -> HttpResponse:
     else:
         why = f"{outcome.failure}: {outcome.reason}" if outcome.failure else f"{outcome.status}"
         messages.error(request, _("Sample of %(kind)s: %(words)s.") % {"kind": kind, "words": why})
-    return back
 
 
 # --- verify this body ---------------------------------------------------------------------------------------------

@@ -53,6 +53,7 @@ from gateway.connectors.iso8583.terminal import (
     CALENDAR_DAYS,
     ISO8583_SETTINGS,
     RENEWALS_APART,
+    REVERSED_ALONE,
     check_terminal_settings,
     name_trace_sequence,
     parse_terminal,
@@ -188,6 +189,10 @@ class Iso8583Connector:
     def holds_renewals_apart(self, account: ConnectorAccount) -> bool:
         """Whether the host holds a renewal as an amount of its own, beside what it renews."""
         return account.settings.get("renewals") == RENEWALS_APART
+
+    def holds_reversed_captures(self, account: ConnectorAccount) -> bool:
+        """Whether the host voids a reversed capture alone, and goes on holding its amount."""
+        return account.settings.get("reversed_captures") == REVERSED_ALONE
 
     def find_capture_arrival(self, account: ConnectorAccount, at: datetime) -> datetime:
         """When a capture that is made at ``at`` reaches the host: with the account's next batch, or at once."""

@@ -1,6 +1,6 @@
-"""manage.py decide_payout PAYMENT --paid | --not-paid: what the acquirer says of a payout, credit or refund in doubt.
+"""manage.py decide_payout PAYMENT --paid | --not-paid: what the acquirer says of a payment in doubt.
 
-Source: docs/decisions/0138, 0152.
+Source: docs/decisions/0138, 0152, 0166.
 """
 
 from __future__ import annotations
@@ -15,12 +15,15 @@ from gateway.payments.payout_decisions import PayoutNotDecidableError, decide_pa
 
 
 class Command(BaseCommand):
-    help = "Record what the acquirer says of a payout, credit or refund in doubt; the merchant is told by a webhook."
+    help = (
+        "Record what the acquirer says of a payout, credit, refund, capture or reversal in doubt; the merchant is told "
+        "by a webhook."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("payment", help="the id of the payout, credit or refund")
+        parser.add_argument("payment", help="the id of the payout, credit, refund, capture or reversal")
         answer = parser.add_mutually_exclusive_group(required=True)
-        answer.add_argument("--paid", action="store_true", help="it was carried out")
+        answer.add_argument("--paid", action="store_true", help="it reached the card, or was carried out")
         answer.add_argument("--not-paid", action="store_true", help="it was never made, and never will be")
 
     def handle(self, *args: Any, **options: Any) -> None:

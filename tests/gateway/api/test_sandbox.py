@@ -99,7 +99,7 @@ def ask(shop: Shop, **more: str) -> Answer:
 
 
 def test_card_data_that_an_acquirer_answers_as_a_number_is_masked(shop: Shop) -> None:
-    """A connector of somebody else's may keep such an answer; masked, it was no JSON any more, and the request a 500."""
+    """A plug-in may keep such an answer; masked, it was no JSON any more, and the request a 500."""
     paid = shop.api.pay()
     AcquirerExchange.objects.filter(payment_id=paid.id).update(
         received={"pan": 4111111111111111, "cvv": 123, "amount": 12.5, "code": "00"}

@@ -317,11 +317,11 @@ _ASKED: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("action", "told"),
     [
-        ("approval asked", "max asked to approve Outcome of a transaction in doubt 92.00 EUR"),
-        ("approval given", "max approved Outcome of a transaction in doubt 92.00 EUR, asked by ann"),
+        ("approval asked", "max asked to approve Outcome of a payment in doubt 92.00 EUR"),
+        ("approval given", "max approved Outcome of a payment in doubt 92.00 EUR, asked by ann"),
         (
             "approval carried out",
-            "Outcome of a transaction in doubt 92.00 EUR was carried out, approved by max, asked by ann",
+            "Outcome of a payment in doubt 92.00 EUR was carried out, approved by max, asked by ann",
         ),
     ],
 )
@@ -334,10 +334,10 @@ def test_an_outcome_of_a_payout_is_told_as_no_credit(action: str, told: str) -> 
 @pytest.mark.parametrize(
     ("language", "rows"),
     [
-        ("en", {"What": "Outcome of a transaction in doubt", "State": "Carried out", "Asked by": "ann",
+        ("en", {"What": "Outcome of a payment in doubt", "State": "Carried out", "Asked by": "ann",
                 "Over": "the limit for 24 hours",
-                "Reason": "it was never made, and never will be"}),
-        ("de", {"Was": "Ausgang eines ungeklärten Vorgangs", "Stand": "Ausgeführt",
+                "Reason": "it was not carried out, and never will be"}),
+        ("de", {"Was": "Ausgang einer ungeklärten Zahlung", "Stand": "Ausgeführt",
                 "Angefragt von": "ann"}),
     ],
 )  # fmt: skip

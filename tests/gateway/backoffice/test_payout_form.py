@@ -14,7 +14,6 @@ from django.test import Client
 
 from gateway.backoffice.follow_ups import approvals
 from gateway.backoffice.follow_ups.clerk_limits import Clerk
-from gateway.backoffice.follow_ups.reasons import PAYOUT_TYPE, name_request
 from gateway.core import clock
 from gateway.models import Approval, AuditEntry, ClerkLimitUsage, Notification, OpenPayment, Payment, Role
 from gateway.models.payments import MANY_REFUSALS
@@ -72,7 +71,7 @@ def test_a_clerk_enters_what_became_of_a_refund_that_is_not_taken_back(
     assert status(refund) == end
     assert ClerkLimitUsage.objects.get().amount == 92
     again = client.get(address(refund)).content.decode()
-    said = "it was carried out" if outcome == "paid" else "it was never made, and never will be"
+    said = "it reached the card" if outcome == "paid" else "it was never made, and never will be"
     assert again.count(f"It has its outcome by now: {said}.") == 1
     after = client.get(page).content.decode()
     assert f"ann entered what iso8583 says: {said}" in after
@@ -96,6 +95,46 @@ def test_above_a_limit_a_second_person_decides_of_a_refund(
     assert "Credit" not in shown, "nor does the way to the page call it one"
     done = approvals.decide_approval(row.pk, approve=True, note="", by=clerk_of(max_))
     assert (done.state, status(refund)) == (Approval.State.DONE, end)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "said"), [("paid", "it was carried out"), ("not paid", "it was not carried out, and never will be")]
+)
+@pytest.mark.parametrize(
+    ("kind", "mti", "named", "help_"),
+    [
+        ("CP", "022", "capture", "whoever captures again may take the money twice"),
+        ("RV", "040", "reversal", "whoever refunds what was reversed gives the money back twice"),
+    ],
+)
+def test_of_a_capture_or_reversal_the_words_are_not_those_of_a_payout(
+    shop: Shop, iso_host: IsoHost, kind: str, mti: str, named: str, help_: str, outcome: str, said: str
+) -> None:
+    """docs/decisions/0166. The form asked whether a capture had reached the card."""
+    account_at_host(shop.channel, iso_host)
+    held = shop.api.pay(testMode="EXTERNAL", paymentType="PA").id
+    iso_host.next(f"{mti}0", "lost")
+    iso_host.next(f"{mti}1", de39="25", times=MANY_REFUSALS)
+    made = shop.api.follow(held, kind, "92.00").id
+    for _ in range(MANY_REFUSALS):
+        recover_after(120)
+    ann = person("ann", Role.CLERK, shop.merchant, four_eyes_above="91.99")
+    approver = signed_in(person("max", Role.MANAGER, shop.merchant))
+    client = signed_in(ann)
+    shown = client.get(address(made)).content.decode()
+    assert help_ in shown
+    assert "reached the card" not in shown
+    assert f">{said}</option>" in shown
+    enter(client, made, outcome)
+    row = Approval.objects.get()
+    asked = approver.get(f"/admin/gateway/approval/{row.pk}/change/").content.decode()
+    assert f"Outcome of a {named} <strong>92.00 EUR</strong>" in asked
+    assert said in asked
+    told = approver.post(f"/admin/gateway/approval/{row.pk}/decide/", {"verb": "approve"}, follow=True).content.decode()
+    assert f"Carried out: {said}." in told
+    page = client.get(f"/admin/gateway/payment/{made}/change/").content.decode()
+    assert f"max entered what iso8583 says: {said}" in page
+    assert f"It has its outcome by now: {said}." in client.get(address(made)).content.decode()
 
 
 def test_the_list_of_what_is_in_doubt_has_the_refund(shop: Shop, refund: str) -> None:
@@ -164,7 +203,7 @@ def test_above_a_limit_a_second_person_decides(
     assert "Outcome of a payout or credit" in shown
     assert "Approving records it, and nobody can enter another outcome" in shown
     told = approver.post(f"/admin/gateway/approval/{row.pk}/decide/", {"verb": "approve"}, follow=True)
-    said = "it was carried out" if outcome == "paid" else "it was never made, and never will be"
+    said = "it reached the card" if outcome == "paid" else "it was never made, and never will be"
     assert f"Carried out: {said}." in told.content.decode()
     row.refresh_from_db()
     assert (row.state, row.result_code) == (Approval.State.DONE, end[1])
@@ -258,24 +297,10 @@ def test_a_form_that_is_sent_twice_records_its_outcome_once(shop: Shop, payout: 
     sent = {"key": client.get(address(payout)).context["key"], "outcome": "paid"}
     assert [client.post(address(payout), sent).status_code for _ in range(2)] == [302, 302]
     shown = client.get(f"/admin/gateway/payment/{payout}/change/").content.decode()
-    assert "Recorded before: it was carried out." in shown
+    assert "Recorded before: it reached the card." in shown
     assert (status(payout), ClerkLimitUsage.objects.count()) == (PAID, 1)
     other = client.post(address(payout), sent | {"outcome": "not paid"})
-    assert (other.status_code, "It has its outcome by now: it was carried out." in other.content.decode()) == (
+    assert (other.status_code, "It has its outcome by now: it reached the card." in other.content.decode()) == (
         400,
         True,
     )
-
-
-@pytest.mark.parametrize(
-    ("of", "title"),
-    [
-        ("CP", "Outcome of a capture"),
-        ("RF", "Outcome of a refund"),
-        ("RV", "Outcome of a reversal"),
-        ("CD", "Outcome of a payout or credit"),
-        ("", "Outcome of a transaction in doubt"),
-    ],
-)
-def test_a_request_for_approval_says_what_was_in_doubt(of: str, title: str) -> None:
-    assert name_request(PAYOUT_TYPE, of) == title

@@ -33,6 +33,7 @@ from gateway.models import (
 from gateway.models.webhooks import INSPECTOR_URL_PREFIX, WEBHOOK_KINDS
 from gateway.notifications import claims, delivery, endpoints, inspector
 from gateway.notifications.fan_out import fan_out_notifications
+from gateway.outbound.page_calls import count_page_call
 from gateway.payments.webhook_payloads import build_webhook_payloads
 from tests.support.fixtures import BY, Shop
 from tests.support.office import person, signed_in
@@ -151,6 +152,19 @@ def test_a_sample_of_each_kind_is_sent_and_says_that_it_is_one(dora: Client, sho
     assert (told.kind, told.action, told.state) == ("test", f"sample {kind}", "delivered")
     assert f'"type":"{kind}"' in told.body
     assert '"sample":true' in told.body
+
+
+@pytest.mark.parametrize(("address", "values"), [("do/activate/", {}), ("sample/", {"kind": "PAYMENT"})])
+def test_while_enough_pages_wait_for_servers_the_button_says_that_nothing_was_sent(
+    dora: Client, shop: Shop, address: str, values: dict[str, str]
+) -> None:
+    """docs/decisions/0168. It said that the test message was not accepted."""
+    row, _secret = endpoints.create_endpoint(shop.merchant, "https://shop.example/hooks", by=BY, mode="signed")
+    with count_page_call(shop.merchant.pk), count_page_call(shop.merchant.pk):
+        shown = dora.post(f"{ENDPOINTS}{row.pk}/{address}", values, follow=True).content.decode()
+    assert "Nothing was sent: other servers are being tried just now. Try again in a minute." in shown
+    assert "not accepted" not in shown
+    assert not WebhookDelivery.objects.exists()
 
 
 @pytest.mark.usefixtures("live")

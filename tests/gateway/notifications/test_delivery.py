@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -315,6 +317,52 @@ def test_a_merchant_with_many_receivers_that_hang_makes_no_other_merchant_wait(
             assert len(good.told) == 2
         deliver(committed)  # the receiver is gone now: no call is left behind
     connection.close()
+
+
+def test_threads_that_do_not_start_are_not_counted_and_what_they_had_is_sent_later(
+    committed: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sender = delivery.WebhookSender()
+    monkeypatch.setattr(delivery, "_sender", sender)
+    with hooked() as hook:
+        register(committed, hook, mode="signed")
+        told = len(hook.told)
+        committed.api.pay()
+        committed.api.pay()
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", lambda thread: (_ for _ in ()).throw(RuntimeError("no more")))
+            patch.setattr(delivery, "MAX_DELIVERY_RUN_S", 0)
+            deliver()
+        assert (len(hook.told), sender.room()) == (told, delivery.MAX_SENDER_THREADS)
+        assert sender.shares() == delivery.MerchantShares(other=delivery.MAX_SENDER_THREADS // 2)
+        deliver()
+        assert the_count("delivered") == 2
+    connection.close()
+
+
+@pytest.mark.django_db
+def test_what_ends_after_its_run_is_recorded_by_one_thread_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found by trying: a hundred calls that had hung ended at once, and PostgreSQL had no more sessions for anybody."""
+    sender = delivery.WebhookSender()
+    lock, second = threading.Lock(), threading.Barrier(2)
+    recording: list[int] = [0, 0]
+
+    def record(several: Sequence[Any]) -> None:
+        with lock:
+            recording[0] += 1
+            recording[1] = max(recording)
+        with suppress(threading.BrokenBarrierError):
+            second.wait(0.2)
+        with lock:
+            recording[0] -= 1
+
+    monkeypatch.setattr(claims, "record_webhook_attempts", record)
+    monkeypatch.setattr(delivery, "RESULT_BATCH_SIZE", 1)
+    for number in range(2):
+        sender._done.put(SimpleNamespace(due=SimpleNamespace(id=number), outcome=1))  # type: ignore[arg-type]
+    at_once(sender._settle_without_run, sender._settle_without_run)
+    assert recording == [0, 1]
+    assert sender.collect(0) == []
 
 
 def the_count(state: str) -> int:

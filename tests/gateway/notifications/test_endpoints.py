@@ -24,7 +24,7 @@ from gateway.notifications.endpoints import InvalidEndpointError
 from gateway.notifications.payload_format import WebhookPayload
 from gateway.notifications.replay import MAX_PAYMENT_AGE, ReplaySelection
 from gateway.outbound import CallOutcome
-from gateway.outbound.page_calls import count_page_call
+from gateway.outbound.page_calls import TooManyPageCallsError, count_page_call
 from tests.gateway.notifications.test_claims import HOUR, SECOND, make_delivery, make_endpoint
 from tests.support.fixtures import BY, Shop
 from tests.support.office import person
@@ -59,9 +59,9 @@ def test_few_test_messages_of_a_merchant_are_sent_at_a_time(shop: Shop, stranger
     with hooked() as hook:
         mine, theirs = made(shop, hook.url), made(stranger, hook.url)
         with count_page_call(shop.merchant.pk), count_page_call(shop.merchant.pk):
-            refused = endpoints.activate_endpoint(mine, by=BY)
-            assert (refused.active, hook.told, WebhookDelivery.objects.count()) == (False, [], 0)
-            assert refused.words.endswith("try again in a minute")
+            with pytest.raises(TooManyPageCallsError):
+                endpoints.activate_endpoint(mine, by=BY)
+            assert (hook.told, WebhookDelivery.objects.count()) == ([], 0)
             assert endpoints.activate_endpoint(theirs, by=BY).active
             assert endpoints.activate_endpoint(made(shop, INSPECTOR_URL_PREFIX), by=BY).active
         assert endpoints.activate_endpoint(mine, by=BY).active

@@ -30,7 +30,9 @@ from gateway.models import (
     Status,
 )
 from gateway.models.payments import MANY_REFUSALS
-from gateway.payments import store
+from gateway.payments import recovery, store
+from gateway.payments.chain_amounts import Chain
+from gateway.payments.follow_ups import load_chain_members
 from gateway.payments.outcomes import Approved, Declined
 from gateway.payments.payout_decisions import PayoutNotDecidableError, decide_payout
 from gateway.payments.process import complete_unless_recovered
@@ -476,6 +478,30 @@ def test_a_person_ends_a_reversal_whose_repeats_decide_nothing(
     assert again == ("700.400.200" if answer == "--paid" else OK)
 
 
+@pytest.mark.parametrize(
+    ("answer", "setting", "left"),
+    [("--paid", "alone", "92.00"), ("--paid", "whole", "32.00"), ("--not-paid", "alone", "32.00")],
+)
+def test_the_reversal_of_a_capture_that_a_person_says_was_made_reopens_where_the_host_goes_on_holding(
+    shop: Shop, iso_host: IsoHost, answer: str, setting: str, left: str
+) -> None:
+    """docs/decisions/0096: as the host's own answer would have done."""
+    account_at_host(shop.channel, iso_host, reversed_captures=setting)
+    held = shop.api.pay(testMode="EXTERNAL", paymentType="PA").id
+    capture = shop.api.follow(held, "CP", "60.00").id
+    iso_host.next("0400", "lost")
+    iso_host.next("0401", de39="25", times=99)
+    back = shop.api.follow(capture, "RV").id
+    for _ in range(MANY_REFUSALS):
+        recover_after(120)
+    call_command("decide_payout", back, answer)
+    reopens = answer == "--paid" and setting == "alone"
+    row = Payment.objects.get(pk=back)
+    assert row.reopens_authorization == reopens
+    assert row.answer.get("resultDetails", {}).get("AuthorizationReopened") == ("true" if reopens else None)
+    assert Chain(load_chain_members(row.chain)).authorization.capturable == Decimal(left)
+
+
 @pytest.mark.parametrize(("answer", "end"), [("--paid", ("APPROVED", OK)), ("--not-paid", ("DECLINED", "900.100.301"))])
 def test_a_person_ends_a_capture_whose_repeats_decide_nothing(
     shop: Shop, host: IsoHost, answer: str, end: tuple[str, str]
@@ -498,6 +524,55 @@ def test_a_person_ends_a_capture_whose_repeats_decide_nothing(
         told = Payment.objects.get(pk=capture).answer["resultDetails"]
         assert told["ExtendedDescription"] == "The acquirer says that it was not captured."
     assert shop.api.follow(held, "CP", "92.00").code == ("700.400.100" if answer == "--paid" else OK)
+
+
+@pytest.mark.parametrize(
+    ("kind", "mti", "end"), [("RV", "040", ("APPROVED", OK)), ("CP", "022", ("DECLINED", "900.100.301"))]
+)
+def test_what_the_repeat_finds_while_a_person_enters_that_it_was_not_made_counts(
+    shop: Shop, host: IsoHost, monkeypatch: pytest.MonkeyPatch, kind: str, mti: str, end: tuple[str, str]
+) -> None:
+    """The amount of a reversal that was made could be refunded; a capture that was made stayed at the acquirer."""
+    held = shop.api.pay(testMode="EXTERNAL", paymentType="PA").id
+    host.next(f"{mti}0", "lost")
+    host.next(f"{mti}1", de39="25", times=MANY_REFUSALS)
+    made = shop.api.follow(held, kind, "92.00").id
+    for _ in range(MANY_REFUSALS):
+        recover_after(120)
+    record = recovery.record_outcome
+
+    def record_after_a_person(payment: Payment, finding: recovery.InquiryResult) -> bool:
+        decide_payout(payment.pk, paid=False, by=audit_log.COMMAND_LINE_ACTOR)
+        return record(payment, finding)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(recovery, "record_outcome", record_after_a_person)
+        recover_after(DAY)
+    recover_after(120)
+    assert status(made) == end
+    assert not OpenPayment.objects.exists()
+    if kind == "CP":
+        assert host.of(held).captured == 0, "it was taken back"
+
+
+def test_what_the_repeat_refuses_while_a_person_enters_that_it_was_made_is_told(
+    shop: Shop, host: IsoHost, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    back, _ = reverse_without_verdict(shop, host, "25")
+    host._plans.clear()
+    host.next("0401", de39="57")
+    record = recovery.record_outcome
+
+    def record_after_a_person(payment: Payment, finding: recovery.InquiryResult) -> bool:
+        decide_payout(payment.pk, paid=True, by=audit_log.COMMAND_LINE_ACTOR)
+        return record(payment, finding)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(recovery, "record_outcome", record_after_a_person)
+        recover_after(DAY)
+    assert status(back) == ("APPROVED", OK)
+    assert "declined_after_approval" in caplog.text
+    assert "It was entered as made, but the acquirer declined it" in page_of(shop, back)
 
 
 @pytest.mark.parametrize("code", ["96", "91"])
