@@ -156,7 +156,7 @@ def test_a_person_enters_what_the_acquirer_says(
     shown = shop.api.read(paid)
     words = shown.body.get("resultDetails", {}).get("ExtendedDescription", "")
     assert (shown.code, words) == (end[1], "" if answer == "--paid" else "The acquirer says that it was not paid out.")
-    said = "it was carried out" if answer == "--paid" else "it was never made, and never will be"
+    said = "it reached the card" if answer == "--paid" else "it was never made, and never will be"
     assert f"command line entered what iso8583 says: {said}" in page_of(shop, paid)
     with pytest.raises(CommandError, match="not in doubt"):
         call_command("decide_payout", paid, answer)
