@@ -22,11 +22,10 @@ from gateway.vault.sealing import current_vault
 VALIDATION_TIMEOUT_S: Final = 10.0
 """From the look-up of the name to the last byte; providers let a sheet wait for 30 s."""
 MAX_VALIDATIONS: Final = 16
-"""Sessions that this process asks for at a time: whoever has a checkout's id causes them, and a provider that hangs
-must not hold the threads that payments need. Source: docs/decisions/0168."""
+"""Sessions that this process requests at a time. A shopper who opens a wallet's sheet causes one; with a provider that
+hangs they would hold the threads that payments need. Source: docs/decisions/0168."""
 MAX_SESSION_BYTES: Final = 65_536
 MAX_VALIDATION_URL_CHARS: Final = 2_000
-
 
 _running: Final = threading.BoundedSemaphore(MAX_VALIDATIONS)
 

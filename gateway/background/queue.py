@@ -100,7 +100,7 @@ WORK_KINDS: Final[Mapping[str, WorkKind]] = MappingProxyType(_KINDS)
 
 
 def register_work_kind(kind: WorkKind) -> None:
-    """Register ``kind``; config does so when it is loaded."""
+    """Register ``kind``. config.timers does so for all kinds."""
     _KINDS[kind.name] = kind
 
 

@@ -274,8 +274,8 @@ def deliver_due_webhooks(build_payloads: PayloadBuilder, merchant: Merchant | No
     Within a transaction nothing is delivered.
     """
     if is_in_transaction():
-        # What may be undone is told to nobody. And a run records what other threads of this process have sent: a
-        # rollback would undo that, and it would be sent again.
+        # An event that may be rolled back is not sent. A run also records the results of other threads of this process:
+        # a rollback would undo those records, and their webhooks would be sent again.
         return 0
     made = 0
     until = time.monotonic() + MAX_DELIVERY_RUN_S

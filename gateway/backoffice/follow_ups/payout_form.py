@@ -1,5 +1,4 @@
-"""The form in which a clerk enters what the acquirer says of a payout, credit, refund, capture or
-reversal in doubt."""
+"""The form in which a clerk enters what the acquirer says of a payment in doubt."""
 
 from __future__ import annotations
 

@@ -67,4 +67,4 @@ _OUTCOME_REQUESTS: Final[Mapping[str, str]] = {
     "RF": noop("Outcome of a refund"),
     "RV": noop("Outcome of a reversal"),
 }
-"""Of each of PERSON_TYPES."""
+"""The title of the request, by the type of the payment in doubt (PERSON_TYPES)."""

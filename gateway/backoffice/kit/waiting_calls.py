@@ -1,4 +1,4 @@
-"""Tells whoever presses a button that enough pages wait for other servers just now. Source: docs/decisions/0168."""
+"""The message on a page whose test call was refused because too many are running. Source: docs/decisions/0168."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gateway.outbound.page_calls import TooManyPageCallsError
 
 @contextmanager
 def tell_of_too_many_calls(request: HttpRequest) -> Iterator[None]:
-    """End the block with a message where its call is refused since enough others are running."""
+    """Run the block; if its call is refused, nothing was sent, and a message says so."""
     try:
         yield
     except TooManyPageCallsError:

@@ -54,8 +54,8 @@ def _flatten(node: Any, name: str) -> Iterator[tuple[str, str]]:
 
 
 def build_path(*parts: str) -> str:
-    """A path; parts are quoted. Raises ValueError for an empty one, and for dots that lead elsewhere: both would name
-    another resource."""
+    """The path of a resource; its parts are quoted. Raises ValueError for an empty id, and for ``.`` and ``..``: the
+    request would go to another resource."""
     if not all(parts):
         raise ValueError("an id is empty")
     if not {".", ".."}.isdisjoint(parts):
